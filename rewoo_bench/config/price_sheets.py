@@ -54,7 +54,6 @@ RULES = {
 """Short names of prices, each of one SHEET:MODEL: its prices and the rule of its cache."""
 NO_CACHE = "none"
 """The sheet of prices without a cache."""
-_NOT_A_DEFAULT = ("none", "vllm", "llama_cpp", "anthropic_1h", "openai_question")
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
 
@@ -162,47 +161,55 @@ class Sheet(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The prices of one model in dollars a token, and the rule of its cache. `sheet` is the sheet's name."""
+    """The prices of one model in dollars a token, and the rule of its cache.
+
+    `sheet` is the sheet's name, `path` its file and `source` where the prices are from.
+    """
 
     sheet: str
+    path: Path
+    source: str
     model: str
     input: float
     output: float
     cache_read: float
+    cache_write: float | None
+    """None where what is written costs what other input does."""
     rule: CacheRule | None
-    cache_rule: str
-    """The rule of the cache by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
-    under: str
-    """The price by its name, behind `under`: the rule of the cache, then `gpt-5-mini's prices of 2026-11-24`."""
-    name: str
-    """The same for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
+    rule_name: str
+    """`OpenAI's rule`."""
+    prices: str
+    """`gpt-5-mini's prices of 2026-11-24`."""
     prices_are: str
     """What the prices are, where they are no model's."""
-    source: str
-    path: Path
-    """The sheet's file."""
-    notes: tuple[str, ...]
-    """Those of the sheet and of the model's prices, then `notes_of_rule`."""
-    notes_of_rule: tuple[str, ...]
-    cache_write: float | None = None
-    """None where what is written costs what other input does."""
+    own_notes: tuple[str, ...]
+    """Those of the sheet and of the model's prices."""
+
+    @property
+    def cache_rule(self) -> str:
+        """The rule by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
+        return f"{self.rule_name}: {self.rule}" if self.rule else "no cache"
+
+    @property
+    def under(self) -> str:
+        """The price by its name, behind `under`: the rule of the cache, then the prices."""
+        return f"{self.cache_rule}; {self.prices}"
+
+    @property
+    def name(self) -> str:
+        """The same for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
+        whose = self.prices_are or f"{self.model}'s prices"
+        return f"{whose} {f'under {self.rule_name}' if self.rule else 'without a cache'}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the prices and the rule take for granted."""
+        of_rule = [self.rule.note, *self.rule.unknown] if self.rule else []
+        return (*self.own_notes, *filter(None, of_rule))
 
     def without_cache(self) -> Tariff:
         """The same prices where nothing is cached."""
-        own = tuple(note for note in self.notes if note not in self.notes_of_rule)
-        rule, under = "no cache", f"no cache{self.under.removeprefix(self.cache_rule)}"
-        name = f"{self.name.partition(' under ')[0]} without a cache"
-        return replace(
-            self,
-            sheet=NO_CACHE,
-            rule=None,
-            cache_rule=rule,
-            under=under,
-            name=name,
-            cache_write=None,
-            notes=own,
-            notes_of_rule=(),
-        )
+        return replace(self, sheet=NO_CACHE, rule=None, cache_write=None)
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any) -> Any:
         """Dollars of some tokens, numbers or arrays of them; `cached` and `written` are parts of the input `tokens`."""
@@ -300,8 +307,7 @@ def tariff_of(path: Path, model: str, *, exactly: bool = False) -> Tariff | None
 
 def price_of(model: str) -> str | None:
     """SHEET:MODEL of a model with a price of its own, `openai:gpt-4o` of `openai/gpt-4o`; None for any other."""
-    sheets = [name for name in bundled_sheets() if name not in _NOT_A_DEFAULT]
-    found = (tariff_of(bundled_sheets()[sheet], model) for sheet in sheets)
+    found = (tariff_of(path, model) for path in bundled_sheets().values() if read_sheet(path).provider)
     return next((f"{tariff.sheet}:{tariff.model}" for tariff in found if tariff), None)
 
 
@@ -366,10 +372,9 @@ def _of_sheet(path: Path, sheet: Sheet, model: str) -> Tariff:
     """The price of a model that stands in the sheet."""
     prices = sheet.models[model]
     kinds = ("input", "output", "cache_read", "cache_write")
-    amounts = {kind: amount for kind in kinds if (amount := getattr(prices, kind)) is not None}
-    dollars = {kind: amount * 1e-6 for kind, amount in amounts.items()}
+    dollars = {kind: amount * 1e-6 for kind in kinds if (amount := getattr(prices, kind)) is not None}
     said = sheet.prices or f"{model}'s prices of {sheet.as_of}"
-    return _tariff(path, sheet, model, said, {"cache_read": dollars["input"], **dollars}, prices.cache, prices.note)
+    return _tariff(path, sheet, model, said, dollars, prices.cache, prices.note)
 
 
 def _of_table(path: Path, sheet: Sheet, model: str, entry: PriceEntry) -> Tariff:
@@ -388,22 +393,18 @@ def _tariff(
     path: Path, sheet: Sheet, model: str, prices: str, dollars: dict[str, float], cache_name: str | None, note: str
 ) -> Tariff:
     """A price by all its names: `prices` says what it is, `dollars` are of a token by kind."""
-    rule = None if cache_name is None else sheet.cache[cache_name]
-    rule_name = sheet.rule or f"{sheet.title}'s rule"
-    cache_rule = "no cache" if rule is None else f"{rule_name}: {rule}"
-    notes_of_rule = tuple(filter(None, (rule.note, *rule.unknown))) if rule else ()
-    whose = sheet.prices or f"{model}'s prices"
     return Tariff(
         sheet=path.stem,
-        model=model,
-        rule=rule,
-        cache_rule=cache_rule,
-        under=f"{cache_rule}; {prices}",
-        name=f"{whose} {f'under {rule_name}' if rule else 'without a cache'}",
-        prices_are=sheet.prices,
-        source=sheet.source,
         path=path,
-        notes=(*filter(None, (sheet.note, note)), *notes_of_rule),
-        notes_of_rule=notes_of_rule,
-        **dollars,
+        source=sheet.source,
+        model=model,
+        input=dollars["input"],
+        output=dollars["output"],
+        cache_read=dollars.get("cache_read", dollars["input"]),
+        cache_write=dollars.get("cache_write"),
+        rule=None if cache_name is None else sheet.cache[cache_name],
+        rule_name=sheet.rule or f"{sheet.title}'s rule",
+        prices=prices,
+        prices_are=sheet.prices,
+        own_notes=tuple(filter(None, (sheet.note, note))),
     )
