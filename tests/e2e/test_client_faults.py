@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 from contextlib import suppress
@@ -19,7 +18,7 @@ from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.text import openai_format
-from rewoo_bench.types import Request, Usage
+from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio
 
@@ -74,22 +73,6 @@ async def test_an_answer_that_cannot_be_read_costs_at_least_its_prompt(
     assert caught.value.call_cost is not None
     assert caught.value.call_cost.billed == openai_format.estimate_chat(ASK, (), "", ())
     assert caught.value.call_cost.usage_source == "estimated"
-
-
-@pytest.mark.parametrize(("status", "is_cut"), [(400, False), (500, True)])
-async def test_a_failure_costs_what_its_usage_says(
-    server: ModelServer, script: Script, status: int, is_cut: bool
-) -> None:
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-    body = json.dumps({"error": {"message": "boom"}, "usage": usage}).encode()
-    head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body) + 9 * is_cut}\r\n\r\n".encode()
-    script.answers = [ServerFault("raw", status=status, body=head + body)]
-    async with client(server) as model:
-        with pytest.raises(ModelError, match=f"answered {status}: boom") as caught:
-            await model.complete(Request(ASK, role="solver"))
-    assert caught.value.call_cost is not None
-    assert caught.value.call_cost.billed == Usage(1000, 0, 100)
-    assert caught.value.call_cost.usage_source == "provider"
 
 
 async def test_another_providers_faults_read_the_same(server: ModelServer, script: Script) -> None:

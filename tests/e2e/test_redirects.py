@@ -128,12 +128,6 @@ def test_a_run_whose_provider_has_moved_ends_with_its_new_place(
     assert other.seen == []
 
 
-def test_other_users_of_httpx_in_this_process_follow_redirects_as_before(provider: Place, other: Place) -> None:
-    with httpx.Client(follow_redirects=True) as client:
-        client.post(f"{provider.origin}/v1", content=b"x")
-    assert len(other.seen) == 1
-
-
 @pytest.mark.parametrize("name", ["gemini/gemini-x", "anthropic/claude-x"])
 async def test_an_address_of_a_picture_in_an_agents_request_is_not_fetched_here(
     name: str, provider: Place, other: Place

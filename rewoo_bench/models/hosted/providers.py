@@ -14,18 +14,15 @@ import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import anyio
 from anyio import to_thread
-from anyio.lowlevel import RunVar
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
 from rewoo_bench.config.price_table import PriceEntry, find_price_entry, given_entry
@@ -33,6 +30,9 @@ from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
 from rewoo_bench.types import Usage
+
+if TYPE_CHECKING:
+    import httpx
 
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
 TEXT_COMPLETION = "text-completion-openai"
@@ -76,30 +76,29 @@ def _environment_kept() -> Iterator[None]:
 def load_litellm() -> Any:
     """The module, imported on first use (two seconds), kept from the network and from the terminal.
 
-    Inside an `exchange`, and nowhere else, httpx raises `Redirected` then. litellm and the SDKs that it uses make their
-    clients in many places, all of httpx, and follow redirects with the prompt and often the key. There is no setting
-    for it; httpx asks every answer whether it is a redirect.
+    Its clients follow redirects with the prompt and often the key, and there is no setting for it. All of them send by
+    one transport of litellm's, which raises `Redirected` inside an `exchange`.
     """
     with _environment_kept():
         # Before the import: litellm would fetch a newer price map at once.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
-        import httpx
         import litellm
+        from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
-    asked = httpx.Response.has_redirect_location.fget  # type: ignore[attr-defined]
+    send = LiteLLMAiohttpTransport.handle_async_request
 
-    def has_redirect_location(response: httpx.Response) -> bool:
-        is_redirect: bool = asked(response)
+    async def watched(transport: LiteLLMAiohttpTransport, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = await send(transport, request)
         if (current := _exchange.get()) is not None:
             current.answered = True
-            if is_redirect:
-                raise Redirected(response.status_code, str(response.url), response.headers["Location"])
+            if response.has_redirect_location:
+                raise Redirected(response.status_code, str(request.url), response.headers["Location"])
             if current.keeps:
                 current.keep_answer(response)
-        return is_redirect
+        return response
 
-    httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]
+    LiteLLMAiohttpTransport.handle_async_request = watched
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True
@@ -108,41 +107,12 @@ def load_litellm() -> Any:
     return litellm
 
 
-_IMPORTED_LATE = (
-    "litellm.responses.mcp.litellm_proxy_mcp_handler",
-    "litellm.responses.mcp.chat_completions_handler",
-    "litellm.proxy.openai_files_endpoints.common_utils",
-    "openai.resources.chat",
-)
-"""Large modules that litellm imports in its first call: a second that would be the latency of a question."""
-
-
-@cache
-def _load_for_translation() -> Any:
-    litellm = load_litellm()
-    with _environment_kept():
-        for name in _IMPORTED_LATE:
-            with suppress(ImportError):  # of another version: then it is imported by the first call, if at all
-                import_module(name)
-    return litellm
-
-
-_PLACE: RunVar[anyio.CapacityLimiter] = RunVar("to load litellm")
-
-
 async def litellm_loaded() -> Any:
-    """The module, with what translated calls need of it.
-
-    A question that waits for its import isn't working, and other questions go on meanwhile.
-    """
-    if not _load_for_translation.cache_info().currsize:
-        try:
-            place = _PLACE.get()
-        except LookupError:
-            _PLACE.set(place := anyio.CapacityLimiter(1))  # of its own: who waits takes no thread from others
+    """The module. A question that waits for its import isn't working, and other questions go on meanwhile."""
+    if not load_litellm.cache_info().currsize:
         with starting():
-            await to_thread.run_sync(_load_for_translation, limiter=place)
-    return _load_for_translation()
+            await to_thread.run_sync(load_litellm)
+    return load_litellm()
 
 
 def provider_of(name: str) -> str:

@@ -467,20 +467,6 @@ def later_counts(before: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[st
     return {**before, **new}
 
 
-def salvage_usage(text: str) -> Usage | None:
-    """The usage in a response that isn't valid JSON, such as one that was cut; None where there is none."""
-    start = text.rfind('"usage"')
-    brace = text.find("{", start)
-    if start < 0 or brace < 0:
-        return None
-    try:
-        counts, _ = decode(text, brace)
-    except ValueError:
-        return None
-    usage = read_usage(counts)
-    return usage if usage != Usage() else None
-
-
 def _count(usage: Mapping[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:
     """A count in the details or outside them, the first that isn't zero. Raises `ValueError` for an impossible one."""
     for detail in details:
