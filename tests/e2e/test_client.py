@@ -100,10 +100,8 @@ async def test_a_name_and_a_password_in_the_address_go_before_the_key(server: Mo
     ("style", "constrain", "given", "sent"),
     [
         ("chat", "grammar", {"grammar": "root ::= [a]", "schema": SCHEMA}, {"grammar": "root ::= [a]"}),
-        ("completion", "grammar", {"grammar": "root ::= [a]", "schema": SCHEMA}, {"grammar": "root ::= [a]"}),
         ("completion", "grammar", {"schema": SCHEMA}, {"json_schema": SCHEMA}),
         ("chat", "none", {"grammar": "root ::= [a]", "schema": SCHEMA}, {}),
-        ("chat", "schema", {"grammar": "root ::= [a]"}, {}),
         *(
             (
                 "chat",

@@ -146,25 +146,7 @@ def test_a_wrong_price_is_one_line_before_the_first_call(
     assert "\n" not in error
 
 
-def test_an_answer_from_a_cache_is_at_the_prices_of_the_run_that_uses_it(thousand: ModelServer) -> None:
-    cached = ("--answer-cache", "answers")
-    assert asked(thousand, *cached, "--out", "unpriced") == 0
-    assert asked(thousand, *cached, "--price", "input=1,output=10", "--question-cost", 5, "--out", "priced") == 0
-    assert len(thousand.books) == 4
-    assert load("priced")["cost_usd"].tolist() == pytest.approx([1009e-6] * 4)
-    assert load("unpriced")["cost_usd"].isna().all()
-
-
 def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--arch", "direct", "--model", "oracle", "--price", "input=1,output=1", "--no-progress") == 2
     said = "--price: 'oracle' costs nothing; rewoo-bench compare --prices counts a finished run's dollars"
     assert said in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("cap", ["--run-cost", "--question-cost"])
-@pytest.mark.parametrize("role", ["solver", "judge"])
-def test_an_oracle_spends_nothing_of_the_cap_of_a_model_beside_it(thousand: ModelServer, role: str, cap: str) -> None:
-    models = ("--model", "oracle", f"--{role}-model", "openai/test", "--api-base", thousand.api_base)
-    price = ("--price", f"{role}:input=1,output=10")
-    assert quiet("--arch", "rewoo", "-n", 2, *models, *price, cap, 5, "--out", "here") == 0
-    assert load("here")["cost_usd"].isna().all()  # dollars of an oracle would mean nothing

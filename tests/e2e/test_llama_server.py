@@ -13,15 +13,12 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-import httpx
 import pytest
 from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
 from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.models.hosted.client import ModelSettings
-from rewoo_bench.models.local.catalogue import fetch, find_local_model
-from rewoo_bench.models.local.server import LocalServer, ServerSettings
 from rewoo_bench.models.open import open_model
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
@@ -56,15 +53,6 @@ async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(
             assert opened.manifest.get("llama_server_arguments") == arguments
             assert ("xllamacpp" in opened.manifest) is (own is None)
     assert texts[0] == texts[1] == texts[2]
-
-
-def test_it_ends_with_its_user(program: str) -> None:
-    server = LocalServer(fetch(find_local_model("smollm2-135m")), ServerSettings(context=512, program=(program,)))
-    httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False).raise_for_status()
-    server.close()
-    server.close()
-    with pytest.raises(httpx.TransportError):
-        httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False)
 
 
 @pytest.mark.parametrize(

