@@ -15,8 +15,8 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.prepare import prepared
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.runs.journal.store import Spent, Survey, open_journal
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
+from rewoo_bench.runs.journal.store import Spent, open_journal
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.testing.server import ModelServer
 
@@ -184,15 +184,17 @@ def test_a_run_that_costs_nothing_is_as_large_as_a_stranger_made_it(server: Mode
 
 
 def test_a_strangers_journal_pays_for_nothing(tmp_path: Path) -> None:
-    async def survey() -> Survey:
+    async def spent() -> Spent:
         async with open_journal(tmp_path / "journal.sqlite") as journal:
             for nth, (tokens, cost_usd) in enumerate([(10, 1.0), (-1_000_000, -1_000.0)]):
                 key = CallKey("E1", "model", "", b"request", nth)
-                await journal.add_call(CallRecord(TaskKey("react", "q1", 0), key, "ok", ("",), {}, tokens, cost_usd))
+                await journal.add_call(
+                    CallRecord(TaskKey("react", "q1", 0), key, "ok", RecordedPrompt(None, ""), {}, tokens, cost_usd)
+                )
         async with open_journal(tmp_path / "journal.sqlite") as journal:
-            return journal.survey()
+            return journal.survey()[1]
 
-    assert anyio.run(survey).spent == Spent(10, 1.0)
+    assert anyio.run(spent) == Spent(10, 1.0)
 
 
 def test_what_a_stranger_says_of_an_endpoint_is_not_obeyed(server: ModelServer) -> None:

@@ -226,7 +226,8 @@ class Sent:
         self._own = {task: {int(new[old]) for old in own if kept[old]} for task, own in self._own.items()}
         self._recent.clear()
         self._pending = [
-            (*rest, prompt._replace(pieces=new[prompt.pieces[kept[prompt.pieces]]])) for *rest, prompt in self._pending
+            (end, number, call, prompt._replace(pieces=new[prompt.pieces[kept[prompt.pieces]]]))
+            for end, number, call, prompt in self._pending
         ]
 
 
