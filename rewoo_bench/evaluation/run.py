@@ -182,7 +182,7 @@ async def run(
                 if prepared_run.is_model_given:
                     raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
                 if recorder.replay is not None:
-                    raise UsageError("--engine ray: a replay makes no calls; leave it out")
+                    raise UsageError("--workers: a replay makes no calls; leave it out")
                 stack.enter_context(ray_cluster(options.ray_address))
                 from rewoo_bench.evaluation.cluster.engine import ray_engine
 
@@ -243,7 +243,6 @@ async def _evaluated(
         len(tasks),
         done=(done := len(opened.journal.finished())),
         shown=options.progress,
-        verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)

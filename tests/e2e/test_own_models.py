@@ -15,7 +15,6 @@ from command_runs import quiet
 from rewoo_bench import evaluate
 from rewoo_bench.models.open import is_own_model
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.options import OptionKeywords
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Completion, Request, Usage
 
@@ -100,7 +99,7 @@ def test_a_hosted_judge_beside_an_object_is_asked_at_its_address_and_again_after
     judges: Iterator[ServerFault | ServerReply] = iter([ServerFault(status=503), ServerReply("yes")])
 
     async def judged(api_base: str) -> bool | None:
-        options: OptionKeywords = {"judge_model": "openai/gpt-4o-mini", "api_base": api_base, "questions": 1}
+        options: dict[str, Any] = {"judge_model": "openai/gpt-4o-mini", "api_base": api_base, "questions": 1}
         (result,) = await evaluate("sample", "direct", model=Object(), **options)
         return result.judged_correct
 

@@ -183,13 +183,13 @@ async def test_an_own_run_is_a_recording_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.by_day(1)
-@pytest.mark.parametrize("engine", ["local", "ray"])
-def test_workers_answer_from_the_recording(tmp_path: Path, engine: str) -> None:
-    if engine == "ray":
+@pytest.mark.parametrize("flags", [(), ("--workers", 1)])
+def test_workers_answer_from_the_recording(tmp_path: Path, flags: tuple[object, ...]) -> None:
+    if flags:
         pytest.importorskip("ray", reason="needs Ray (pip install 'rewoo-bench[ray]')")
     run = anyio.run(imported, tmp_path, ANSWERED)
     with ModelServer(repeating(lambda _: asked_in(recorded_steps(run)["t1"]))) as server:
-        assert hosted(run, tmp_path / "again", server, "--engine", engine) == 0
+        assert hosted(run, tmp_path / "again", server, *flags) == 0
     (row,), _ = read(tmp_path / "again")
     assert (row["recorded_hits"], row["recorded_misses"]) == (4, 0)
 

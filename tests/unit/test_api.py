@@ -204,7 +204,7 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"exemplars": "none"}, "exemplars: it is for examples; the data set '"),
         ({"answer_cache": Path("here")}, "answer_cache: give out=, too"),
         ({"otel": "spans.jsonl"}, "otel: give out=, too"),
-        ({"engine": "ray"}, "engine: give out=, too"),
+        ({"workers": 2}, "workers: give out=, too"),
     ],
 )
 def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
