@@ -77,10 +77,8 @@ def values_of(name: str) -> st.SearchStrategy[Any]:
         return st.none()
     if kind == tuple[str, ...]:
         return st.lists(text, min_size=name == "architectures").map(tuple)
-    base = (
-        next((each for each in get_args(kind) if each is not type(None)), kind) if NoneType in get_args(kind) else kind
-    )
-    bounds = next(iter(getattr(base, "__metadata__", ())), None)
+    base = next((each for each in get_args(kind) if NoneType in get_args(kind) and each is not NoneType), kind)
+    bounds: Any = next(iter(getattr(base, "__metadata__", ())), None)
     plain = getattr(base, "__origin__", base)
     if get_origin(base) is Literal:
         found: st.SearchStrategy[Any] = st.sampled_from(get_args(base))
