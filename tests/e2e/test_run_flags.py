@@ -44,16 +44,6 @@ def test_a_limit_counts_chosen_questions_in_the_order_of_the_seed() -> None:
     assert (asked("5"), asked("9")) == (expected[:5], expected[:9])
 
 
-def test_unknown_ids_and_types_are_named(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("ids.txt").write_text(f"{IDS[0]}\nnone\n")
-    assert quiet(*DIRECT, "--ids", "ids.txt") == 2
-    assert "--ids: 'sample' has no question 'none'; its ids are like" in capfd.readouterr().err
-    assert quiet(*DIRECT, "--type", "brigde") == 2
-    assert "--type: unknown type 'brigde', did you mean 'bridge'?" in capfd.readouterr().err
-    assert quiet(*DIRECT, "--ids", "nowhere.txt") == 2
-    assert "--ids: can't read 'nowhere.txt': No such file or directory" in capfd.readouterr().err
-
-
 def test_questions_of_a_type_are_asked() -> None:
     assert quiet(*DIRECT, "--type", "bridge", "--type", "comparison", "-n", 12, "--out", "here") == 0
     assert set(load("here")["question_type"]) == {"bridge", "comparison"}
@@ -140,13 +130,6 @@ def test_a_wrong_file_is_one_line(text: str, message: str, capfd: pytest.Capture
     assert message in err
 
 
-def test_a_resumed_run_takes_no_file(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("run.toml").write_text("model = 'oracle'")
-    assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
-    assert run("--resume", "here", "--from", "run.toml") == 2
-    assert "--from: leave it out with --resume" in capfd.readouterr().err
-
-
 def test_a_manifest_without_options_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
     manifest = json.loads(Path("here/run.json").read_text())
@@ -192,13 +175,6 @@ def test_tools_are_those_of_the_flag_and_of_an_earlier_run() -> None:
     assert quiet("--from", "first/run.json", "--out", "again") == 0
     assert tools_of("first") == tools_of("again") == expected
     assert quiet("--resume", "first") == 0
-
-
-def test_an_unknown_tool_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*DIRECT, "--tools", "Serch") == 2
-    assert "rewoo-bench: --tools: unknown tool 'Serch', did you mean 'Search'?" in capfd.readouterr().err
-    assert quiet(*DIRECT, "--tools", ",") == 2
-    assert "expected the name of a tool" in capfd.readouterr().err
 
 
 def test_a_file_stands_for_the_questions_of_a_data_set() -> None:

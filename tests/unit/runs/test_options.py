@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rewoo_bench
 from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run_command
@@ -102,64 +100,6 @@ def test_options_come_back_from_a_manifest_as_they_were(values: dict[str, Any]) 
     assert RunOptions(**as_values(recorded)).as_json() == recorded
     if redact_settings(options.as_json(), frozenset()) == options.as_json():
         assert RunOptions(**as_values(recorded)) == options
-
-
-NEW_OPTION = """    colour: Literal["red", "blue"] = option("red", group=TOOLS, role=ANSWERS, help="Colour.")
-"""
-USES = """
-import sys
-from contextlib import suppress
-from pathlib import Path
-import anyio
-import rewoo_bench
-from rewoo_bench.cli.main import main
-from rewoo_bench.runs.comparability import noted_differences
-from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.gate.baseline import BASELINE_OPTIONS
-from rewoo_bench.analysis.claims.run_groups import _SETTINGS
-
-def command(*words):
-    with suppress(SystemExit):
-        main(["run", "--no-progress", "--no-report", *words])
-
-command("--help")
-command("--arch", "direct", "-n", "1", "--model", "oracle", "--colour", "blue", "--out", "one")
-command("--from", "one/run.json", "--out", "two")
-Path("run.toml").write_text("arch = 'direct'\\nn = 1\\nmodel = 'oracle'\\ncolour = 'red'")
-command("--from", "run.toml", "--out", "three")
-command("--resume", "one", "--colour", "red")
-
-async def evaluated(colour):
-    return await rewoo_bench.evaluate("sample", "direct", model="oracle", questions=1, colour=colour, progress=False)
-
-with suppress(rewoo_bench.UsageError):
-    anyio.run(evaluated, "green")
-    sys.exit("green was taken")
-runs = {folder: read_manifest(Path(folder)) for folder in ("one", "two", "three")}
-colours = {folder: run.options["colour"] for folder, run in runs.items()}
-print(colours, len(anyio.run(evaluated, "blue")), "colour" in BASELINE_OPTIONS, "colour" in _SETTINGS)
-print(noted_differences(runs))
-"""
-
-
-def test_an_option_is_one_entry_of_the_table(tmp_path: Path) -> None:
-    """One more field in `RunOptions` is a flag, a keyword and a key, and has its role, without another line."""
-    root = Path(rewoo_bench.__file__).parents[1]
-    for folder in ("architectures", "datasets"):
-        (tmp_path / folder).symlink_to(root / folder)
-    shutil.copytree(root / "rewoo_bench", tmp_path / "rewoo_bench", ignore=shutil.ignore_patterns("__pycache__"))
-    table = tmp_path / "rewoo_bench" / "runs" / "options.py"
-    table.write_text(
-        table.read_text().replace("    out: Path | None = option(", f"{NEW_OPTION}    out: Path | None = option(")
-    )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", USES], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "--colour [red|blue]" in done.stdout
-    assert "--resume: --colour was 'blue' in this run" in done.stderr
-    *_, found, differing = done.stdout.splitlines()
-    assert found == "{'one': 'blue', 'two': 'blue', 'three': 'red'} 1 True True"
-    assert "colour: blue (one), blue (two), red (three)" in differing
 
 
 def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
