@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -14,7 +15,6 @@ from rewoo_bench.analysis.prices import own_or_listed, pricing_of
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.options import OptionKeywords
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Usage
 
@@ -43,7 +43,7 @@ def thousand() -> Iterator[ModelServer]:
 
 def test_python_takes_prices_as_a_list(thousand: ModelServer) -> None:
     async def ask() -> rewoo_bench.Results:
-        options: OptionKeywords = {"api_base": thousand.api_base, "questions": 1, "price": ["input=1,output=10"]}
+        options: dict[str, Any] = {"api_base": thousand.api_base, "questions": 1, "price": ["input=1,output=10"]}
         return await rewoo_bench.evaluate("sample", "direct", model="openai/test", **options)
 
     assert [result.cost_usd for result in anyio.run(ask)] == [pytest.approx((999 * 1 + 1 * 10) / 1e6)]

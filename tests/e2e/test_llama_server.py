@@ -72,8 +72,6 @@ async def test_a_program_that_is_none_is_one_line(command: str, complaint: str) 
 async def test_it_is_refused_where_no_model_is_local() -> None:
     with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
         await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
-    with pytest.raises(UsageError, match="--threads: no model of this run is a local one"):
-        await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
 
 
 SERVER_ENDED = r"the server of 'smollm2-135m.gguf' has ended \(signal SIGKILL"

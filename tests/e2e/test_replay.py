@@ -139,17 +139,3 @@ def test_a_cache_answers_the_second_run(server: ModelServer) -> None:
     assert pd.read_parquet("b/calls.parquet")["replayed"].all()
     assert new(server, "--out", "c", "--answer-cache", "answers", "--temperature", 1) == 0
     assert len(server.books) == 2 * asked
-
-
-def test_a_cache_that_is_damaged_costs_a_warning_and_not_the_run(
-    server: ModelServer, capfd: pytest.CaptureFixture[str]
-) -> None:
-    Path("answers").mkdir()
-    Path("answers/answers.sqlite").write_bytes(b"no database at all " * 100)
-    assert new(server, "--out", "here", "--answer-cache", "answers") == 0
-    err = capfd.readouterr().err
-    assert (
-        "--answer-cache: 'answers/answers.sqlite' can't be used: file is not a database; this run goes on without it"
-        in err
-    )
-    assert load("here")["error"].isna().all()
