@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parts import Told, toolbox
+from parts import toolbox
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
@@ -74,23 +74,11 @@ def test_an_argument_goes_to_its_own_parenthesis(line: str, expected: Any) -> No
     assert args(line) == expected
 
 
-def test_thoughts_belong_to_the_next_task() -> None:
-    first, second = read_plan(f"Thought: find it\n{TOWER}", "numbered").steps
-    assert (first.thought, second.thought) == ("find it", "")
-
-
 @pytest.mark.parametrize("call", ['Search("b")', 'Search( "b" )', 'Search(query="b" )', 'Search({"query": "b"} )'])
 def test_a_task_can_be_told_to_wait(call: str) -> None:
     (step,) = read_plan(f"3. {call} after $1, $2", "numbered").steps
     assert step.depends_on == ("E1", "E2")
     assert step.args in ("b", {"query": "b"})
-
-
-def test_a_line_that_is_too_long_is_a_fault_that_says_how_long() -> None:
-    longest = '1. Search("a")'.ljust(100_000)
-    assert args(longest) == "a"
-    with pytest.raises(PlanError, match="#E1: its line has 100001 characters, at most 100000 are read"):
-        read_plan(f"{longest} ", "numbered")
 
 
 @pytest.mark.parametrize(
@@ -172,15 +160,3 @@ def test_the_beginning_of_a_plan_has_its_first_tasks_as_they_will_be(plan: Plan,
     assert tuple(complete) == plan.steps[: len(complete)]
     tasks = [line for line in begun.split("\n")[:-1] if line[:1].isdigit() and not line.endswith(". join()")]
     assert len(complete) == len(tasks)
-
-
-@given(st.lists(st.sampled_from(TOWER.split("\n")) | texts).map("\n".join), st.data())
-def test_no_text_makes_a_task_that_the_whole_text_does_not_have(text: str, data: st.DataObject) -> None:
-    begun = complete_steps(text[: data.draw(st.integers(0, len(text)))])
-    assert begun == complete_steps(f"{text}\n")[: len(begun)]
-
-
-def test_names_of_tools_may_be_in_lower_case() -> None:
-    plan, faults, _ = read_checked(TOWER.replace("Search", "search"), "numbered", toolbox(Told(), Told(name="LLM")), 8)
-    assert plan is not None
-    assert (plan.steps, faults) == (STEPS, [])

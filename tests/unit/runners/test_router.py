@@ -53,23 +53,6 @@ async def test_the_first_rule_that_fits_chooses() -> None:
 
 
 @pytest.mark.anyio
-async def test_where_no_rule_fits_the_first_parent_is_taken() -> None:
-    result, _ = await ask("router", {"planner": [PLAN], "solver": ["Answer: Akerselva"]}, "Where is Oslo?")
-    assert result.trajectory.notes["routed"] == {"policy": "rule", "to": "rewoo", "rule": None}
-
-
-@pytest.mark.anyio
-async def test_each_parent_sees_the_tools_that_it_has_alone() -> None:
-    for text, name, lines in (
-        (COMPARED, "rewoo", {"planner": [PLAN], "solver": ["Answer: x"]}),
-        (DESCRIBED, "react", [FINISH]),
-    ):
-        _, routed = await ask("router", lines, text)
-        _, alone = await ask(name, lines, text)
-        assert routed.requests == alone.requests
-
-
-@pytest.mark.anyio
 async def test_a_routed_question_costs_what_the_chosen_one_costs() -> None:
     """With the oracle, whose counts are exact."""
     results = await rewoo_bench.evaluate("sample", ["rewoo", "react", "router"], model="oracle", questions=30)
@@ -142,12 +125,6 @@ def test_a_run_says_what_its_router_chose(tmp_path: Path, capsys: pytest.Capture
     with pytest.raises(SystemExit, match="0"):
         main(["run", "--arch", "router", "--model", "oracle", "-n", "1", "--out", str(tmp_path / "run")])
     assert "chose rewoo for 1 of 1 rows" in capsys.readouterr().err
-
-
-def test_options_hold_for_both_parents() -> None:
-    made = load_architecture("router?max_exemplars=2", style="multihop", max_steps=3)
-    assert {len(shots) for name, shots in made.prompts.exemplars.items() if name != "rewoo/solver"} == {2}
-    assert [parent.runner.settings.max_steps for parent in made.parents] == [3, 3]  # type: ignore[attr-defined]
 
 
 def test_a_copy_can_choose_between_folders_beside_it(tmp_path: Path) -> None:
