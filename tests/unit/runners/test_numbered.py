@@ -33,17 +33,11 @@ def args(line: str) -> Any:
     [
         TOWER,
         f'Sure! Here is the plan (in parts):\n\n{TOWER}\n\n4. Search("never")',
-        f"```\n{TOWER}\n```",
-        TOWER.replace("\n", "\r\n"),
         TOWER.replace("1. S", "1) S").replace("2. L", "$2 = L"),
         TOWER.replace("1. Search", "**1.** `Search`").replace("2. ", "- 2: "),
-        TOWER.replace('"', "'"),
         TOWER.replace('"', ""),
         TOWER.replace("$1", "${1}"),
-        TOWER.replace("3. join()", "join"),
         TOWER.replace("3. join()", "3. JOIN($1, $2)"),
-        TOWER.removesuffix("\n3. join()"),
-        TOWER.replace('")', '")  # find (the) page'),
     ],
 )
 def test_what_stands_around_the_tasks_does_not_matter(text: str) -> None:
@@ -55,19 +49,11 @@ def test_what_stands_around_the_tasks_does_not_matter(text: str) -> None:
     [
         ('1. Search("Heroes" (album))', '"Heroes" (album)'),
         ('1. Search("a (b) c")', "a (b) c"),
-        ("1. Search(never (closed)", "never (closed"),
         ('1. Search("a \\"b\\" c")', 'a "b" c'),
-        ("1. Search('it\\'s \"so\"')", 'it\'s "so"'),
-        ('1. Search("say "no" now")', 'say "no" now'),
-        ('1. Search("back\\slash")', "back\\slash"),
         ('1. Search(query="tower", limit=3)', {"query": "tower", "limit": 3}),
-        ("1. Search(query='tower')", {"query": "tower"}),
         ('1. Search({"query": "a ) b"})', {"query": "a ) b"}),
-        ("1. Calculator(x = 3 + 4)", "x = 3 + 4"),
-        ("1. Search()", ""),
         ('9. Search("costs $1,000 or $2.50, not $300")', "costs $1,000 or $2.50, not $300"),
         ('3. Calculator("$80 * $2 + $3")', "$80 * {{E2}} + $3"),
-        ('1. Search("\\u00241")', "$1"),
     ],
 )
 def test_an_argument_goes_to_its_own_parenthesis(line: str, expected: Any) -> None:

@@ -72,14 +72,10 @@ def test_a_plan_is_json_ready_and_back() -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("Search", "Search"),
         ("search", "Search"),
         ("fs_read", "fs.read"),
         ("web-search", "web-search"),
-        ("web_search", "web_search"),
         ("Web-Search", "Web-Search"),  # either of two
-        ("Web_Search", "Web_Search"),
-        ("Find", "Find"),
     ],
 )
 def test_a_tool_is_meant_where_only_one_is_spelt_nearly_so(written: str, meant: str) -> None:

@@ -58,7 +58,7 @@ DESIGNED, BORN = "Who designed the Turning Torso?", "In which country was $0 bor
         (plan(DESIGNED, BORN, answer="$1"), "Spain"),
         (plan(DESIGNED, BORN, answer=["$0", "$1"]), "Santiago Calatrava | Spain"),
         (
-            f"```json\n{plan(DESIGNED, 'Did ${0} take less than $5 million, or $1.50 a stone?', answer='$1')}\n```",
+            f"```json\n{plan(DESIGNED, 'Did ${0} take less than $5 million, or $1.50 each?', answer='$1')}\n```",
             "yes",
         ),
     ],

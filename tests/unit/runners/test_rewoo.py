@@ -111,15 +111,8 @@ async def test_where_no_step_can_be_read_the_solver_is_asked_without_evidence() 
         ("#E1 = Serch[a]\n#E2 = Search[b]", ["b"], ["", "page of b"]),  # no such tool
         ("#E1 = Search[#E7]\n#E2 = Search[#E1]", ["No evidence found."], ["", "page of No evidence found."]),
         ("#E1 = Search[#E2]\n#E2 = Search[#E1]\n#E3 = Search[c]", ["c"], ["", "", "page of c"]),  # a circle
-        ("#E1 = Search[#E1]", [], [""]),
         ("#E1 = Search[a]\n#E1 = Search[b]", ["b"], ["page of b"]),
-        ("#E1 = Search[]\n#E2 = Search[b]", ["b"], ["", "page of b"]),
         ("#E1 = Search[a]\n#E2 = Search[b", ["a"], ["page of a"]),  # cut off
-        (
-            "#E1 = Search[a]\n#E2 = Search[b]\n#E3 = Search[#E4]\n#E4 = Search[d]",
-            ["a", "b"],
-            ["page of a", "page of b", ""],
-        ),
     ],
 )
 async def test_a_broken_plan_goes_on_with_its_sound_steps(plan: str, asked: list[str], found: list[str]) -> None:

@@ -152,12 +152,9 @@ AGENT = 'name = "own"\n[agent]\ncommand = ["true"]\n'
     ("options", "message"),
     [
         ("parents=rewoo", "parents: expected two different architectures, as in rewoo+react, got 'rewoo'"),
-        ("parents=rewoo+rewoo", "parents: expected two different architectures"),
         ("parents=rewo+react", "unknown architecture 'rewo', did you mean 'rewoo'?"),
         ("parents=router+react", "'router' can't be a parent: it chooses between architectures itself"),
-        ("parents=./own+react", "'own' can't be a parent: it is an external agent"),
         ("parents=cot+direct", "rule 1 chooses 'rewoo'; the parents are cot and direct"),
-        ("policy=luck", "policy: Input should be 'rule' or 'model', got 'luck'"),
         ("tools=Search", "its tools are those of its parents"),
     ],
 )
@@ -195,14 +192,9 @@ def test_a_wrong_rule_is_refused(rule: dict[str, Any], message: str) -> None:
         ({"min_words": 5}, True),
         ({"min_words": 6}, False),
         ({"max_words": 5, "min_names": 2}, True),
-        ({"max_names": 1}, False),
         ({"first_words": ["was", "is"]}, True),
-        ({"first_words": ["is Oslo or"]}, True),
-        ({"first_words": ["oslo"]}, False),
         ({"words": ["younger", "OLDER"]}, True),
-        ({"words": ["old"]}, False),
         ({"words": ["bergen older"], "pattern": r"^is\b"}, True),
-        ({"words": ["older"], "pattern": "molde"}, False),
     ],
 )
 def test_every_condition_of_a_rule_has_to_hold(conditions: dict[str, Any], fits: bool) -> None:
