@@ -264,7 +264,8 @@ class RecordedTool(WrappedTool):
         return RecordedText.of(record.answer["text"], CallCost(measured_s=record.answer["latency_s"]))
 
     async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
-        self._recorder.check_live(key, (request,))
+        prompt = RecordedPrompt(None, request)
+        self._recorder.check_live(key, prompt)
         await self._recorder.live.shutdown.admit()
         start = time.monotonic()
         with self._recorder.live.shutdown:
@@ -275,7 +276,7 @@ class RecordedTool(WrappedTool):
                 if isinstance(error, NotRecorded):
                     result["not_recorded"] = True
             answer = {**result, "latency_s": time.monotonic() - start}
-            waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
+            waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         if "error" in result:
             raise _failure(result)
         return RecordedText.of(result["text"], CallCost(waiting=waited)) if waited else result["text"]

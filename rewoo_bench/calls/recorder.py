@@ -18,7 +18,7 @@ from anyio import to_thread
 from rewoo_bench.calls.live import SHORTEST_WAIT_S, LiveCalls
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import current_place
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache, cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
 
@@ -130,7 +130,7 @@ class QuestionRecorder:
             name = cache_key(model_part, key.request, self.task.trial, key.nth)
             await to_thread.run_sync(cache.put, name, record.answer)
 
-    def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
+    def check_live(self, key: CallKey, prompt: RecordedPrompt) -> None:
         """Raises `ModelError` in a replay, which makes no calls: this one isn't in the recorded run."""
         if self._recorder.replay is not None and not self._is_live(key):
             raise ModelError(self._difference(key, prompt))
@@ -138,7 +138,7 @@ class QuestionRecorder:
     def _is_live(self, key: CallKey) -> bool:
         return key.kind == "model" and key.name in self._recorder.live_roles
 
-    def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
+    def _difference(self, key: CallKey, prompt: RecordedPrompt) -> str:
         """The first difference between this request and the recorded one at the same place."""
         replay = self._recorder.replay
         assert replay is not None
@@ -147,7 +147,7 @@ class QuestionRecorder:
         ]
         if not same:
             return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
-        for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
+        for recorded, now in zip(replay.texts(same[0]), prompt.texts, strict=False):
             if recorded != now:
                 at = len(commonprefix([recorded, now]))  # noqa: RUF071 - of texts, character by character
                 return (

@@ -14,13 +14,14 @@ from dataclasses import astuple, dataclass
 from hashlib import sha256
 
 from rewoo_bench.config.named import find_scorer
+from rewoo_bench.config.price_table import given_entry
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.models.hosted.providers import find_route, given_entry, price
+from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.open import is_hosted
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts

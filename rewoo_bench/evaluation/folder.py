@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from anyio import CancelScope, to_thread
 
 from rewoo_bench.calls.meter import Call
-from rewoo_bench.config.price_sheets import is_same_model
+from rewoo_bench.config.price_table import is_same_model
 from rewoo_bench.errors import CapReached, DataError, ModelError, UsageError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row

@@ -5,7 +5,6 @@ Nothing here costs anything: no model is fetched or asked.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,6 +34,7 @@ from rewoo_bench.runners.architecture import (
     load_architecture,
 )
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runs.option_types import json_object
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.scoring import Scorer
@@ -419,9 +419,8 @@ def _check_flags(options: RunOptions, python_inputs: PythonInputs) -> None:
     if options.api_base is not None:
         _check_api_base(options.api_base)
     names = [role.name for role in options.role_models.values()]
-    for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
-        if value and not any(name.startswith(LOCAL) for name in names):
-            raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
+    if options.llama_server and not any(name.startswith(LOCAL) for name in names):
+        raise UsageError("--llama-server: no model of this run is a local one (--model local/…)")
     own = options.model if python_inputs.model is not None else None
     hosted = [name for name in names if name != own and is_hosted(name)]
     for flag, value in (("--api-base", options.api_base), ("--provider-cache", options.provider_cache)):
@@ -464,9 +463,11 @@ def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list
 
 def model_settings(options: RunOptions) -> ModelSettings:
     """The settings of every model of a run."""
+    body = json_object(options.extra_body, "--extra-body")
     return ModelSettings(
         **{name: getattr(options, name) for name in OPTIONS_OF_MODEL},
-        extra_body=json.loads(options.extra_body) if options.extra_body else {},
+        extra_body={name: value for name, value in body.items() if value is not None},
+        drop_params=tuple(name for name, value in body.items() if value is None),
         seed=options.seed,
         n_parallel=options.concurrency or 1,
         n_caches=len(options.architectures),

@@ -220,7 +220,6 @@ async def _evaluated(
         len(tasks),
         done=(done := len(opened.journal.finished())),
         shown=options.progress,
-        verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)

@@ -29,7 +29,7 @@ from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
 _SPENDING = (
-    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "drop_params", "provider_cache"),
+    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "provider_cache"),
     *("max_retries", "max_steps"),
 )
 _ASKED_ABOUT = (

@@ -94,7 +94,7 @@ def ended(run: subprocess.Popen[str], code: int = 0) -> str:
 
 
 def on(nodes: Nodes, workers: int = WORKERS) -> list[object]:
-    return ["--engine", "ray", "--ray-address", nodes.address, "--workers", workers, "--concurrency", AT_ONCE]
+    return ["--ray-address", nodes.address, "--workers", workers, "--concurrency", AT_ONCE]
 
 
 def compared(folder: Path) -> pd.DataFrame:
@@ -173,7 +173,7 @@ def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions
     with ModelServer(lambda _: "Kyiv") as server:
         run = start(
             "--arch", folder, "--dataset", questions, "--model", "openai/test", "--api-base", server.api_base,
-            "--out", tmp_path / "run", "--engine", "ray", "--ray-address", nodes.address, "--workers", 1,
+            "--out", tmp_path / "run", "--ray-address", nodes.address, "--workers", 1,
             "--concurrency", 4, folder=folder,
         )  # fmt: skip
         ended(run, code=3)
@@ -228,7 +228,7 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str], line: str) -> None:
     address = [] if "--ray-address" in flags else ["--ray-address", nodes.address]
-    run = start("--arch", "direct", "-n", 1, "--out", tmp_path / "run", "--engine", "ray", *address, *flags)
+    run = start("--arch", "direct", "-n", 1, "--out", tmp_path / "run", *address, *flags)
     errors = ended(run, code=2)
     assert line in errors.splitlines()[-1]
     assert not (tmp_path / "run").exists()
@@ -237,10 +237,10 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str
 def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
     without = "import sys; sys.modules['ray'] = None; from rewoo_bench.cli.main import main; main()"
     arguments = ["run", "--arch", "direct", "-n", "1", "--model", "oracle", "--out", str(tmp_path / "run")]
-    command = [sys.executable, "-c", without, *arguments, "--engine", "ray"]
+    command = [sys.executable, "-c", without, *arguments, "--workers", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "rewoo-bench: --engine ray needs the package: pip install 'rewoo-bench[ray]'"
+    assert done.stderr.splitlines()[-1] == "rewoo-bench: --workers needs the package: pip install 'rewoo-bench[ray]'"
 
 
 @pytest.mark.nightly
@@ -252,7 +252,7 @@ def test_each_question_on_a_worker_has_an_mcp_server_of_its_own(tmp_path: Path) 
     server = shlex.join([sys.executable, str(Path(__file__).parents[1] / "support" / "mcp_hostile.py")])
     asked = ("--arch", "react", "-n", 4, "--concurrency", 2, "--out", tmp_path / "run")
     with ModelServer(reply) as model:
-        where = ("--model", "openai/x", "--api-base", model.api_base, "--engine", "ray", "--workers", 2)
+        where = ("--model", "openai/x", "--api-base", model.api_base, "--workers", 2)
         output, _ = start(*asked, *where, "--mcp", server).communicate(timeout=300)
     lines = (tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["steps"][0]["observation"] for line in lines] == ["mine."] * 4, output

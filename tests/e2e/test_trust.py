@@ -69,7 +69,6 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
         "ids": (["1", "2"], "--ids"),
         "reply_tokens": (500_000, "--reply-tokens"),
         "reasoning_effort": ("high", "--reasoning-effort"),
-        "drop_params": (["max_tokens", "stop"], "--drop-param"),
         "provider_cache": (True, "--provider-cache"),
         "max_retries": (500, "--max-retries"),
         "max_steps": (500, "--max-steps"),
@@ -197,7 +196,7 @@ def test_a_strangers_run_chooses_no_spans_cache_or_cluster_here(server: ModelSer
     """No run records them, so only somebody else writes them into a run.json."""
     assert new(server, "--out", "here") == 0
     Path("precious.txt").write_text("kept")
-    engine = {"engine": "ray", "ray_address": "127.0.0.1:9", "worker_resources": '{"GPU": 1}'}
+    engine = {"workers": 2, "ray_address": "127.0.0.1:9", "worker_resources": '{"GPU": 1}'}
     edited(otel="precious.txt", answer_cache="their-cache", out="their-out", **engine)
     assert quiet("--from", "theirs/run.json", "--trust", "--out", "mine") == 0
     assert Path("precious.txt").read_text() == "kept"

@@ -50,7 +50,7 @@ async def ray_workers(
 def ray_cluster(address: str | None) -> Iterator[None]:
     """Connects to the cluster at `address`, or starts Ray on this machine. Raises `UsageError`."""
     if find_spec("ray") is None:
-        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'")
+        raise UsageError("--workers needs the package: pip install 'rewoo-bench[ray]'")
     _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray

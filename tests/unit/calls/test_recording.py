@@ -21,7 +21,7 @@ from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import JournalError, ModelError, ToolError
 from rewoo_bench.events import at_place
 from rewoo_bench.runs.journal.database import connect_to_write
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import open_journal, read_journal
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
@@ -266,7 +266,9 @@ async def test_a_run_that_is_killed_while_its_journal_is_made_can_begin_again(tm
 async def test_a_tools_call_is_on_disk_though_no_model_is_asked_after_it(tmp_path: Path) -> None:
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         for number in range(3):
-            record = CallRecord(TASK, CallKey(f"E{number}", "tool", "Find", b"hash"), "ok", ("p",), {"text": "x"})
+            record = CallRecord(
+                TASK, CallKey(f"E{number}", "tool", "Find", b"hash"), "ok", RecordedPrompt(None, "p"), {"text": "x"}
+            )
             await journal.add_call(record)
         with anyio.fail_after(30):
             while len(journal.calls(TASK)) < 3:  # noqa: ASYNC110 - read by another connection than the one that writes
@@ -278,7 +280,9 @@ async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
         async with anyio.create_task_group() as group:
             for number in range(300):
                 key = CallKey(f"E{number}", "model", "tool", b"hash")
-                group.start_soon(journal.add_call, CallRecord(TASK, key, "ok", ("p",), {"n": number}, 2, 0.5))
+                group.start_soon(
+                    journal.add_call, CallRecord(TASK, key, "ok", RecordedPrompt(None, "p"), {"n": number}, 2, 0.5)
+                )
         await journal.flush()
         assert len(journal.calls(TASK)) == 300
         assert (journal.spent.tokens, journal.spent.cost_usd) == (600, 150.0)
