@@ -78,8 +78,8 @@ class ShownQuestions(JupyterMixin):
         self.parts: list[int] = []
         """With `parts_at`: at which look-ups the architectures part, 0 for never."""
         if question is None and parts_at is not None:
-            with Trajectories([run], self._table) as trajectories:
-                found = {line: _parts_at(self._answered(trajectories, line)) for line in lines}
+            trajectories = Trajectories([run], self._table)
+            found = {line: _parts_at(self._answered(trajectories, line)) for line in lines}
             lines = [line for line in lines if found[line] == parts_at]
             self.parts = sorted(set(found.values()))
         if sample is not None:
@@ -109,34 +109,34 @@ class ShownQuestions(JupyterMixin):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         columns = self._table.columns
-        with Trajectories([self._run], self._table) as trajectories:
-            for line in self._lines:
-                systems = self._answered(trajectories, line)
-                shared, said = parting(list(systems.values()))
-                trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
-                yield Rule(Text(terminal(columns["ids"][line]) + trial), align="left")
-                yield Text(terminal(columns["questions"][line]), style="bold")
-                if answers := columns["answers"][line]:
-                    yield Text(f"gold: {terminal(' | '.join(answers))}", style="dim")
-                answered = [*systems]
-                is_beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
-                if len(answered) == 2 and not is_beside:
-                    told = f"one below the other, since the terminal has {options.max_width} columns"
-                    yield Text(f"{told}; side by side needs {SIDE_BY_SIDE}", style="dim")
-                elif len(answered) > 2:
-                    yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
-                for group in [answered] if is_beside else [[i] for i in answered]:
-                    own = [systems[i] for i in group]
-                    above, below = beside(own, shared)
-                    heads = [_head(columns["systems"][i], line) for i in group]
-                    parts = shared is not None and any(each["path"] for each in own)
-                    if parts:
-                        yield _table(heads, above)
-                        yield Rule(Text(terminal(said)), style="yellow", align="left")
-                    table = _table(heads, below, show_header=not parts)
-                    predictions = [columns["systems"][i]["prediction"][line] for i in group]
-                    table.add_row(*map(_answer, own, predictions))
-                    yield table
+        trajectories = Trajectories([self._run], self._table)
+        for line in self._lines:
+            systems = self._answered(trajectories, line)
+            shared, said = parting(list(systems.values()))
+            trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
+            yield Rule(Text(terminal(columns["ids"][line]) + trial), align="left")
+            yield Text(terminal(columns["questions"][line]), style="bold")
+            if answers := columns["answers"][line]:
+                yield Text(f"gold: {terminal(' | '.join(answers))}", style="dim")
+            answered = [*systems]
+            is_beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
+            if len(answered) == 2 and not is_beside:
+                told = f"one below the other, since the terminal has {options.max_width} columns"
+                yield Text(f"{told}; side by side needs {SIDE_BY_SIDE}", style="dim")
+            elif len(answered) > 2:
+                yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
+            for group in [answered] if is_beside else [[i] for i in answered]:
+                own = [systems[i] for i in group]
+                above, below = beside(own, shared)
+                heads = [_head(columns["systems"][i], line) for i in group]
+                parts = shared is not None and any(each["path"] for each in own)
+                if parts:
+                    yield _table(heads, above)
+                    yield Rule(Text(terminal(said)), style="yellow", align="left")
+                table = _table(heads, below, show_header=not parts)
+                predictions = [columns["systems"][i]["prediction"][line] for i in group]
+                table.add_row(*map(_answer, own, predictions))
+                yield table
         if self._lines and self._dollars:
             yield Text(terminal(self._dollars), style="dim")
 

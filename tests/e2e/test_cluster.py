@@ -227,9 +227,8 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
                 run.kill()
                 pytest.fail(f"{len(server.books)} calls: {run.communicate()}")
             time.sleep(0.01)
-        page = take_snapshot(tmp_path / "run")
+        page = take_snapshot(tmp_path / "run", tmp_path / "work")
         assert f"{WORKERS} workers, " in dict(page.head["facts"])["Cluster"]
-        page.close()
         run.send_signal(signal.SIGINT)
         assert "interrupted" in ended(run, code=3)
         assert not (tmp_path / "run" / "engine.txt").exists()

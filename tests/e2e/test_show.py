@@ -78,17 +78,6 @@ def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixt
     assert "[bold red]not markup[/]" in out
 
 
-def test_odd_values_of_a_runner_are_shown_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(GOLDEN, run)
-    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    odd = {"notes": {"drafts": 3}, "plan": ["a"], "steps": ["looked", {"thought": 4}], "answer": 5}
-    (run / "traces.jsonl").write_text("".join(json.dumps({**trace, **odd}) + "\n" for trace in traces))
-    code, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo")
-    assert code == 0
-    assert all(text in out for text in ("looked", "4", "answer  5"))
-
-
 @pytest.mark.parametrize(("argument", "lines"), [("Kyiv", 0), ("Dnieper", 2)])
 def test_who_looked_nothing_up_parts_from_nobody(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, argument: str, lines: int
@@ -277,18 +266,3 @@ def test_programs_stand_before_the_calls_that_they_made(tmp_path: Path, capsys: 
         _, out, _ = show(capsys, run, "--random", "1", "--arch", name)
         order = [out.index(each) for each in (f"│ {title} ", "Search(", "printed: ", "│ E1 Search")]
         assert order == sorted(order)
-
-
-def test_a_mistyped_command_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as done:
-        main(["compar"])
-    assert done.value.code == 2
-    assert "did you mean 'compare'?" in capsys.readouterr().err
-
-
-def test_a_report_makes_no_folder_above_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as done:
-        main(["report", str(GOLDEN), "--no-figures", "--out", str(tmp_path / "nope" / "dir" / "x.html")])
-    assert done.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not (tmp_path / "nope").exists()
