@@ -1,4 +1,4 @@
-"""`failure` and `tools`: accuracy and tokens with failing tools, and with more tools; and `latency`."""
+"""`failure`: accuracy and tokens with failing tools; and `latency`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, SeriesStyle
 
-_CELL = ["line", "condition"]  # an architecture's line, and a point on it
 _APART = 0.012  # of the axis, so that intervals don't cover each other
 _MODES = {"empty": "finds nothing", "error": "answers with an error", "timeout": "doesn't answer in time"}
 
 
 def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
-    """Runs with `--tool-failure-rate`: the same questions, a growing share of failing tool calls."""
+    """Accuracy and tokens by `--tool-failure-rate`, on the same questions: a line for each architecture."""
     rates = data.option("tool_failure_rate", 0.0)
     if rates.nunique() < 2:
         rate = ", ".join(f"{rate:g}" for rate in sorted(rates.unique()))
@@ -31,65 +30,23 @@ def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
     modes = data.option("tool_failure_mode", "empty")[(rates > 0).to_numpy(dtype=bool)].unique()
     if len(modes) > 1:
         raise NothingToDraw(f"needs runs of one --tool-failure-mode; here they are {', '.join(sorted(modes))}")
-    rows = data.rows.assign(condition=rates.to_numpy(dtype=float), line=data.rows["architecture"].astype(str))
-    data.only(rows).check_once(*_CELL)
-    meaning = f"A failing tool {_MODES.get(str(modes[0]), str(modes[0]))}."
-    title = "Accuracy and cost with failing tools"
-    return _panels(data.only(_shared(rows)), "share of tool calls that fail", "{:.0%}", title, meaning)
-
-
-def tools(data: PlotData, pair: tuple[str, str]) -> Picture:
-    """Runs of the same architecture with different sets of tools, which run.json says."""
-    runs = set(data.rows["run_id"].astype(str))
-    counts, kinds = {}, {}  # by run and architecture; those of one kind differ only in their tools
-    for run, manifest in data.manifests.items():
-        for entry in manifest.architectures if run in runs else ():
-            counts[run, entry.name] = len(entry.tools)
-            kinds[run, entry.name] = f"{entry.runner} {entry.settings} {entry.exemplars}"
-    keys = list(zip(data.rows["run_id"].astype(str), data.rows["architecture"].astype(str), strict=True))
-    rows = data.rows[[key in counts for key in keys]]
-    known = [key for key in keys if key in counts]
-    rows = rows.assign(condition=[counts[key] for key in known], line=[kinds[key] for key in known])
-    if not (rows.groupby("line")["condition"].nunique() > 1).any():
-        listed = ", ".join(f"{name} {number}" for (_, name), number in counts.items()) or "no run.json"
-        raise NothingToDraw(f"needs runs of one architecture with different numbers of tools; there are: {listed}")
-    names = {kind: min(map(str, part["architecture"].unique()), key=len) for kind, part in rows.groupby("line")}
-    rows = _shared(rows.assign(line=rows["line"].map(names)))
-    data.only(rows).check_once(*_CELL)
-    title = "Accuracy and cost with more tools"
-    return _panels(data.only(rows), "tools offered to the architecture", "{:g}", title, "")
-
-
-def _shared(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the questions that every line has under each of its conditions; of lines with two or more of them."""
-    rows = rows[rows.groupby("line")["condition"].transform("nunique") > 1]
-    cells = len(rows[_CELL].drop_duplicates())
-    times = rows.groupby(["example_id", "trial"])["line"].transform("size")
-    kept = rows[(times == cells).to_numpy(dtype=bool)]
-    if not len(kept):
-        raise NothingToDraw("needs the same questions of one architecture under two conditions or more")
-    return kept
-
-
-def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> Picture:
-    """Accuracy to the left, tokens to the right, a line per architecture."""
-    rows = data.rows
-    ticks = sorted(set(rows["condition"].tolist()))
-    names = list(dict.fromkeys(rows["line"]))
+    rows = data.rows.assign(rate=rates.to_numpy(dtype=float))
+    data.only(rows).check_once("architecture", "rate")
+    data = data.only(_shared(rows))
+    rows, names = data.rows, data.architectures
+    ticks = sorted(set(rows["rate"].tolist()))
     figure, (left, right) = style.sheet(1, 2, style.tall(data.styles[name].wrapped(NAME_WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
     highest = [0.2]
     for i, name in enumerate(names):
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
-        own = rows[rows["line"] == name]
-        parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
+        own, of = data.styles[name], data.of(name)
+        parts = {at + off: of[of["rate"] == at] for at in sorted(set(of["rate"].tolist()))}
         accuracies = [share_right(part) for part in parts.values()]
         tokens = [mean_of_questions(part, "total_tokens") for part in parts.values()]
         for axes, values in ((left, accuracies), (right, tokens)):
-            axes.errorbar(
-                list(parts), [value.estimate for value in values], yerr=arms(values), color=data.styles[name].colour,
-                marker=data.styles[name].marker, capsize=2.5, elinewidth=1,
-            )  # fmt: skip
+            axes.errorbar(list(parts), [value.estimate for value in values], yerr=arms(values), color=own.colour,
+                          marker=own.marker, capsize=2.5, elinewidth=1)  # fmt: skip
         highest += [each.high for each in accuracies if not math.isnan(each.high)]
         ends[name] = (max(parts), tokens[-1].estimate)
     top = min(1.03, 1.12 * max(highest))
@@ -99,13 +56,30 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
     right.yaxis.set_major_formatter(lambda value, _: style.count(value))
     for axes in (left, right):
         style.grid(axes)
-        axes.set_xlabel(label)
-        axes.set_xticks(ticks, [form.format(at) for at in ticks])
+        axes.set_xlabel("share of tool calls that fail")
+        axes.set_xticks(ticks, [f"{at:.0%}" for at in ticks])
     oracle = "An oracle is right where its searches found the evidence: this says nothing about a model."
-    note = oracle if data.oracle else ""
-    shown = style.picture(figure, title, meaning, note, "Bars: 95% intervals.", facts=data.facts())
+    shown = style.picture(
+        figure,
+        "Accuracy and cost with failing tools",
+        f"A failing tool {_MODES[str(modes[0])]}.",
+        oracle if data.oracle else "",
+        "Bars: 95% intervals.",
+        facts=data.facts(),
+    )
     style.label_lines(right, ends, data.styles)
     return shown
+
+
+def _shared(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the questions that every architecture has at each of its rates; of those with two or more of them."""
+    rows = rows[rows.groupby("architecture", observed=True)["rate"].transform("nunique") > 1]
+    cells = len(rows[["architecture", "rate"]].drop_duplicates())
+    times = rows.groupby(["example_id", "trial"])["architecture"].transform("size")
+    kept = rows[(times == cells).to_numpy(dtype=bool)]
+    if not len(kept):
+        raise NothingToDraw("needs the same questions of one architecture at two rates or more")
+    return kept
 
 
 _HALF = 0.34  # of a row's height

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from rewoo_bench.analysis.pairs import bounds, column
 from rewoo_bench.analysis.prices import sentence
@@ -130,7 +128,6 @@ def _draw_pairs(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesS
 
 Intervals = Mapping[str, Interval]
 _MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker and of the visible rim of one below it; most rims
-_MANY = 10  # architectures; with more, points have numbers and the names are in a list
 
 
 def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -149,24 +146,13 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         dollars = data.only(data.rows.assign(thousand=data.rows["cost_usd"] * 1000))
         label = "US$ per 1,000 questions (log scale)"
         costs[label] = {name: mean_of_questions(dollars.of(name), "thousand") for name in right}
-    many = len(right) > _MANY
-    wrapped = {name: data.styles[name].wrapped(NAME_WIDTH) for name in right}
-    texts = {name: str(i) if many else wrapped[name] for i, name in enumerate(right, 1)}
-    labels = {name: f"{texts[name]}  {wrapped[name]}" if many else wrapped[name] for name in right}
-    handles = [
-        Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=labels[name])
-        for name, own in ((name, data.styles[name]) for name in right)
-    ]
-    figure, axes = style.sheet(1, len(costs), style.tall(labels.values()), sharey=True, squeeze=False)
+    wrapped = [data.styles[name].wrapped(NAME_WIDTH) for name in right]
+    figure, axes = style.sheet(1, len(costs), style.tall(wrapped), sharey=True, squeeze=False)
     for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
         _draw_cloud(panel, cost, right, data.styles, inches=6 / len(costs))
         panel.set_xlabel(label)
     axes[0][0].set_ylabel("exact match, share of questions")
     best = front(next(iter(costs.values())), right)
-    if priced:
-        style.legend_above(figure, handles=handles)
-    elif many:
-        axes[0][0].legend(handles=handles, loc="upper left", bbox_to_anchor=(1.03, 1.0), borderaxespad=0.0)
     grey = "The grey band is the Pareto front: no" if priced or len(best) > 1 else "No"
     shown = style.picture(
         figure,
@@ -176,18 +162,8 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         sentence((priced and data.dollars) or "no dollars: not all calls have a price"),
         facts=data.facts(),
     )
-    if not priced or many:  # two panels have room for numbers, but not for names
-        for panel, cost in zip(axes[0], costs.values(), strict=True):
-            points = {name: (cost[name].estimate, right[name].estimate) for name in right}
-            obstacles = band([points[name] for name in front(cost, right)])
-            for name, (x, y) in points.items():  # and along the error bars
-                obstacles += [
-                    (float(at), y) for at in np.linspace(cost[name].low, cost[name].high, 12) if np.isfinite(at)
-                ]
-                obstacles += [
-                    (x, float(at)) for at in np.linspace(right[name].low, right[name].high, 24) if np.isfinite(at)
-                ]
-            style.label_points(panel, points, obstacles, data.styles, texts)
+    ends = {name: (cost[name].estimate, right[name].estimate) for name in right}
+    style.label_lines(axes[0][-1], ends, data.styles)
     return shown
 
 
@@ -198,15 +174,6 @@ def front(cost: Intervals, right: Intervals) -> list[str]:
         if not kept or right[name].estimate > right[kept[-1]].estimate:
             kept.append(name)
     return kept
-
-
-def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points along the steps of the Pareto front."""
-    places: list[tuple[float, float]] = []
-    for (x, y), (next_x, next_y) in pairwise(front):
-        places += [(float(at), y) for at in np.geomspace(x, next_x, 24)]
-        places += [(next_x, float(at)) for at in np.linspace(y, next_y, 24)]
-    return places
 
 
 def _draw_cloud(

@@ -15,7 +15,7 @@ from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.analysis.prices import Pricing, pricing_of
 from rewoo_bench.config.price_sheets import RULES
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
-from rewoo_bench.report.plots.cache import break_even
+from rewoo_bench.report.plots.break_even import break_even
 from rewoo_bench.report.plots.data import read
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load, manifests
