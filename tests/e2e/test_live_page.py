@@ -136,14 +136,6 @@ def test_a_damaged_run_is_a_line_of_the_list_each_time(view: Callable[[Path], Vi
         assert "/run/sound/" in index
 
 
-def test_the_list_fits_a_narrow_window(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
-    shutil.copytree(GOLDEN, tmp_path / ("a-long-name-of-a-folder-" * 3) / "runs")
-    browser_page.set_viewport_size({"width": 400, "height": 800})
-    browser_page.goto(view(tmp_path / ("a-long-name-of-a-folder-" * 3) / "runs").address)
-    assert browser_page.locator("td").count() >= 15
-    assert browser_page.evaluate("document.documentElement.scrollWidth") <= 400
-
-
 def test_a_question_stays_the_same_while_others_are_finished_before_it(
     view: Callable[[Path], View], browser_page: Any, tmp_path: Path
 ) -> None:

@@ -77,15 +77,6 @@ def temperatures_asked(server: ModelServer) -> list[float]:
     return [entry.request["temperature"] for entry in server.books]
 
 
-def test_every_round_keeps_its_answers(tmp_path: Path, server: ModelServer) -> None:
-    file = written(tmp_path, server)
-    cache = f'settings.answer_cache = "{tmp_path / "answers"}"'
-    file.write_text(file.read_text().replace("settings.max_retries = 0", cache))
-    for out in ("first", "second"):
-        assert study("run", file, "--out", tmp_path / out, "--block", 1, "-n", 3) == 0
-        assert len(server.books) == 2 * 3 * 2  # of two runs, each with three questions of two architectures
-
-
 def test_the_runs_take_turns(tmp_path: Path, server: ModelServer) -> None:
     file = written(tmp_path, server, "0.0, 0.5")
     assert study("run", file, "--out", tmp_path / "runs", "--block", 1, "-n", 3) == 0
@@ -316,11 +307,6 @@ def test_status_of_data_that_isnt_here_is_a_line_beside_the_other_runs(
     assert "main-sample-hosted-temperature=0.0     0 of 6" in said
     assert "can't be asked here: main-chain-hosted-temperature=0.0: " in said
     assert "nowhere.json" in said
-    file.write_text(file.read_text().replace('"sample"\n', '"hotpotqa=nowhere.json"\n'))
-    assert study("status", file, "--out", tmp_path / "runs") == 0
-    said = capsys.readouterr().out
-    assert said.count("nowhere.json") == 1
-    assert "can't be asked here: main-sample-hosted-temperature=0.0 and 1 other run: " in said
 
 
 def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:

@@ -101,7 +101,7 @@ def break_even_map(found: BreakEven, *, price: float | None, priced: str, rule: 
         bar = figure.colorbar(ScalarMappable(norm, colours), ax=axes, fraction=0.05, pad=0.1, aspect=18)
         bar.set_ticks(range(-3, 4), labels=["1/8×", "1/4×", "1/2×", "1×", "2×", "4×", "8×"])
         bar.ax.minorticks_off()
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         bar.set_label(label, fontsize=8.5)
         style.legend_above(figure, handles=handles)
         left_out = f"Left out: {found.left_out:,} questions without tool calls of {second} or that failed."

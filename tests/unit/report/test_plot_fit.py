@@ -71,16 +71,6 @@ def test_a_ratio_of_long_names_fits(tmp_path: Path, pair: tuple[str, str]) -> No
     check_fits(picture.figure)
 
 
-def test_a_95th_percentile_is_of_72_questions_or_more(tmp_path: Path) -> None:
-    for n in (5, 71, 72):
-        run = made_run(tmp_path / str(n), ["rewoo", "react"], "10" * (n // 2) + "1" * (n % 2))
-        ((_, picture),) = draw(read([run]), only=["latency"])
-        texts = [text.get_text() for text in shown(picture.figure)]
-        assert ("p95" in texts) == (n >= 72)
-        assert ("p95 needs 72 questions for a 95% interval" in picture.caption) == (n < 72)
-        check_fits(picture.figure)
-
-
 def test_one_question_one_architecture_and_two_data_sets(tmp_path: Path, chains: Path) -> None:
     one = oracle_run(tmp_path / "one", "rewoo", questions=1)
     assert list(pictures(one)) == ["parts"]
@@ -146,14 +136,6 @@ def test_a_figure_that_was_asked_for_and_cant_be_drawn_gives_the_reason(chains: 
     with pytest.raises(NothingToDraw, match=r"^pareto: needs a model: an oracle"):
         dict(draw(read([chains]), only=["steps", "pareto"]))
     assert "pareto" not in dict(draw(read([chains])))
-
-
-def test_totals_of_parts_are_those_of_the_tables(chains: Path) -> None:
-    rows = rewoo_bench.load(chains)
-    ((_, picture),) = draw(read([chains]), only=["parts"])
-    bars = [sum(bar[i].get_width() for bar in picture.figure.axes[0].containers[:6]) for i in range(12)]
-    means = rows.groupby("architecture", sort=False, observed=True)["total_tokens"].mean()
-    assert bars == pytest.approx(means.tolist())
 
 
 def test_bad_files_and_folders_are_a_line_each(

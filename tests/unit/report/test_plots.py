@@ -156,14 +156,6 @@ def test_python_and_the_command_line_have_one_list_of_figures(
     assert [path.name for path in files] == ["break-even.svg", "captions.md"]
 
 
-def test_a_break_even_map_is_of_the_pair(chains: Path, tmp_path: Path) -> None:
-    out = tmp_path / "maps"
-    asked = ("--only", "break-even", "--prices", "openai:gpt-5-mini", "--format", "png")
-    assert plot(chains, *asked, "--pair", "react,direct", "--out", out) == 0
-    assert {path.stem for path in out.glob("*.png")} == {"break-even"}
-    assert "ReAct per dollar of direct" in (out / "captions.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -272,16 +264,6 @@ def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made
     assert "may reach beyond the points" in picture.caption
 
 
-def test_calls_whose_prompts_have_no_known_parts_are_not_drawn(chains: Path, tmp_path: Path) -> None:
-    shutil.copytree(chains, tmp_path / "old")
-    calls = pd.read_parquet(chains / "calls.parquet")
-    calls.assign(found_tokens=None).to_parquet(tmp_path / "old" / "calls.parquet")
-    skipped: dict[str, str] = {}
-    drawn = dict(draw(read([tmp_path / "old"]), only=["steps", "parts"], on_skip=skipped.__setitem__))
-    assert "not tested, no question needs more look-ups" in drawn["steps"].caption
-    assert skipped["parts"].endswith("found_tokens, which this run lacks")
-
-
 def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
     run = model_run(tmp_path / "run", latency_s=None)
     rows = rewoo_bench.load(run)
@@ -292,13 +274,3 @@ def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> Non
     drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
     assert "(left out, failed by the infrastructure: ReWOO 1)" in drawn["pareto"].caption
     assert skipped == {"latency": "needs latency_s, which replayed and resumed questions lack"}
-
-
-def test_captions_of_figures_that_are_still_there_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = model_run(tmp_path / "run")
-    assert plot(run, "--only", "ratio,pareto", "--format", "svg") == 0
-    (run / "plots" / "ratio.svg").unlink()
-    assert plot(run, "--only", "latency", "--format", "svg") == 0
-    captions = (run / "plots" / "captions.md").read_text(encoding="utf-8")
-    assert [line for line in captions.splitlines() if line.startswith("#")] == ["# Figures", "## latency", "## pareto"]
-    assert captions.count("n = 6 questions") == 2

@@ -26,7 +26,7 @@ from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
-from rewoo_bench.study.publish import filled, outcomes_table, page_of, publish_study
+from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.status import study_status
 
@@ -154,35 +154,6 @@ def test_a_run_with_a_change_stands_beside_the_main_run_on_its_questions(made: t
     react, rewoo = (same[same["architecture"] == name]["total_tokens"].astype(float) for name in ("react", "rewoo"))
     assert figure.n == len(react) == 5
     assert figure.estimate == pytest.approx(react.mean() / rewoo.mean())
-
-
-def test_a_table_of_ratios_has_the_main_runs_beside_those_of_some_cells(
-    made: tuple[Study, Path], tmp_path: Path
-) -> None:
-    study, folder = made
-    results = read_results(study, folder)
-
-    def table(place: str) -> list[list[str]]:
-        made = filled(results, folder, f"{{{{table {place}}}}}", tmp_path)
-        return [line.strip("| ").split(" | ") for line in made.splitlines()]
-
-    short, main = "short-sample-oracle", "main, these questions"
-    heads, _, row = table("ratios short")
-    changed = f"{short}/react?max_exemplars=0 / rewoo?max_exemplars=0"
-    both = [
-        f"{of}/{price}" for price in ("total_tokens", "openai") for of in (changed, f"{short}/{main}/react / rewoo")
-    ]
-    assert row == [
-        short,
-        changed.removeprefix(f"{short}/"),
-        "5",
-        *(results.figures[name].text for name in both),
-        "-",  # an oracle's accuracy
-    ]
-    assert heads[3:5] == ["tokens", main]
-    assert [row[0] for row in table("ratios")[2:]] == [row[0] for row in table("ratios short,twice,main,map")[2:]]
-    (twice,) = table("ratios twice")[2:]
-    assert (twice[4], twice[6]) == ("-", "-")  # neither is a ReAct or a ReWOO
 
 
 def test_the_map_has_prices_with_more_tokens_before_each_prompt(made: tuple[Study, Path]) -> None:
@@ -318,10 +289,7 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
 @pytest.mark.parametrize(
     ("place", "filled"),
     [
-        ("{{tokens/sample/oracle}}", "(not run)"),
         ("{{n tokens/sample/oracle}}, {{verdict tokens/sample/oracle}}", "(not run), (not run)"),
-        ("{{reached tokens/sample/oracle}}", "(not run)"),
-        ("{{main-sample-oracle/react / rewoo/openai}}", "(not run)"),
         ("{{missing/react/plannable}}", "(not run)"),
         ("{{range pages openai}} {{asking 50 main}}", "(not run) (not run)"),
         ("{{short-sample-oracle/rewoo/in loops}}", "(unknown)"),
@@ -559,43 +527,3 @@ async def test_a_run_begun_before_the_day_of_declaration_decides_nothing(tmp_pat
     (outcome,) = read_results(study, tmp_path / "runs").outcomes
     assert outcome.exploratory == "begun before the study was declared"
     assert math.isnan(outcome.p_holm)
-
-
-@pytest.mark.anyio
-async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path, DECLARED)
-    (twice,) = (each for each in study.cells if each.cells == "twice")
-    await run_study(study, [twice], tmp_path / "runs", SessionChoices(n=2))
-    publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
-    page = (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
-    assert "| twice-sample-oracle | cot / direct | 2 |" in page
-    assert "| twice-sample-oracle | cot | 2 | 2 |" in page
-    assert "No run has these figures yet." not in page
-
-
-@pytest.mark.anyio
-async def test_tasks_of_several_questions_show_the_share_that_is_right(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path, DECLARED.replace("objectives = [1]", "objectives = [1, 2]"))
-    cells = [each for each in study.cells if each.cells == "map" and each.conditions["hops"] == 1]
-    await run_study(study, cells, tmp_path / "runs", SessionChoices(n=2))
-    study.file.with_name("page.md").write_text("{{table means map}}")
-    heads, _, *rows = page_of(read_results(study, tmp_path / "runs"), tmp_path / "runs").split("\n\n")[1].splitlines()
-    place = heads.split(" | ").index("questions of a task right")
-    assert [row.split(" | ")[place] for row in rows] == ["-"] * 4  # an oracle's
-    figures = read_results(study, tmp_path / "runs").figures
-    assert figures["map-chain-oracle-hops=1-objectives=2/react/objectives_right"].text == "1.00 [0.00, 1.00]?"
-
-
-@pytest.mark.anyio
-async def test_a_price_sheet_of_ones_own_lies_beside_the_studys_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(
-        'title = "Mine"\nunit = "USD per million tokens"\nsource = "me"\nas_of = 2026-11-24\n'
-        "[models.mine]\ninput = 1.0\noutput = 4.0\n"
-    )
-    study = conditions_study(tmp_path, DECLARED.replace("[study]", '[study]\nprices = ["./mine.toml:mine"]', 1))
-    cells = [each for each in study.cells if each.cells == "main"]
-    await run_study(study, cells, tmp_path / "runs", SessionChoices(n=3))
-    publish_study(study, tmp_path / "runs", tmp_path / "page")
-    page = (tmp_path / "page/README.md").read_text()
-    assert "$ mine" in page
-    assert str(tmp_path) not in page
