@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -83,9 +82,7 @@ def _shared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 _HALF = 0.34  # of a row's height
-_TOP = -0.62  # above the first row: where the heads of the columns are
 _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
-_P50, _P95 = 46, 96  # where the columns of numbers end, in points to the right of the axes
 
 
 def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -110,10 +107,8 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     axes.set_xlabel("seconds per question, wall time (log scale)")
     style.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    _beside(axes, _P50, _TOP, "p50", weight="bold")
     axes.plot([], [], "o", color=GREY, mec="white", ms=9, ls="", label="median, p50 (bar: 95% interval)")
     if any(late):
-        _beside(axes, _P95, _TOP, "p95", weight="bold")
         axes.plot([], [], "|", color=INK, ms=14, mew=2, ls="", label="95th percentile, p95 (bar: 95% interval)")
     style.legend_above(figure)
     runs = data.rows["run_id"].astype(str).unique()
@@ -133,7 +128,7 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
 def _draw_seconds(axes: Axes, at: int, own: SeriesStyle, rows: pd.DataFrame) -> bool:
     """Points, the median as a marker, the 95th percentile as an upright line, and their intervals.
 
-    Returns whether it has the percentile.
+    Returns whether it has the percentile. Both stand in words to the right of the axes.
     """
     seconds, questions = column(rows, "latency_s"), rows["example_id"].to_numpy(dtype=object)
     # Random places within the row: farther out where more values are alike.
@@ -143,23 +138,17 @@ def _draw_seconds(axes: Axes, at: int, own: SeriesStyle, rows: pd.DataFrame) -> 
     places = at + _HALF * (np.random.default_rng(0).uniform(-1, 1, len(values)) * counts[bins] / counts.max())
     chosen = style.drawn(len(seconds))
     axes.scatter(seconds[chosen], places[chosen], s=9, color=own.colour, alpha=0.35, linewidths=0)
-    for share, where in ((0.5, _P50), (0.95, _P95)):
-        quantile = quantile_interval(seconds, share, clusters=questions)
-        known = bool(np.isfinite([quantile.low, quantile.high]).all())
-        if known:
-            axes.plot([quantile.low, quantile.high], [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4,
+    median, late = (quantile_interval(seconds, share, clusters=questions) for share in (0.5, 0.95))
+    is_late = math.isfinite(late.low + late.high)
+    for each in (median, late):
+        if math.isfinite(each.low + each.high):
+            axes.plot([each.low, each.high], [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4,
                       path_effects=_OUTLINE)  # fmt: skip
-        value = quantile.estimate
-        if where == _P50:
-            axes.plot(value, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
-        elif known:
-            axes.plot([value] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
-        if known or where == _P50:
-            _beside(axes, where, at, f"{value:.2f} s" if value < 10 else f"{value:.1f} s")
-    return known
-
-
-def _beside(axes: Axes, where: float, at: float, text: str, **more: Any) -> None:
-    """A text in a column to the right of the axes. Its distance is in points, whatever the width of the axes."""
-    axes.annotate(text, (1, at), xycoords=axes.get_yaxis_transform(), xytext=(where, 0), textcoords="offset points",
-                  ha="right", va="center", **more)  # fmt: skip
+    axes.plot(median.estimate, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
+    said = [f"p50 {median.estimate:.3g} s"]
+    if is_late:
+        axes.plot([late.estimate] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
+        said.append(f"p95 {late.estimate:.3g} s")
+    axes.annotate("\n".join(said), (1, at), xycoords=axes.get_yaxis_transform(), xytext=(8, 0), va="center",
+                  textcoords="offset points")  # fmt: skip
+    return is_late

@@ -25,8 +25,6 @@ from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture,
 _KEY = ["example_id", "trial"]
 _AXIS = 40  # characters of an axis' name
 _WIDE = 20  # characters of a line of a name in the legend, which has words before and after it
-_LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0, 100.0)
-_FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines
 
 
 def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -34,7 +32,7 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     pairs = _paired(data, *pair)
     up, along = (data.styles[name] for name in pair)
     found = _ratio(pairs)
-    figure, (axes, panel) = style.sheet(1, 2, width_ratios=[2, 1])
+    figure, axes = style.sheet()
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
     low, high = float(spent[["up", "along"]].min().min()) / 1.25, float(spent[["up", "along"]].max().max()) * 1.25
     for which in ("x", "y"):
@@ -42,26 +40,16 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     axes.set_box_aspect(1)
     axes.set_anchor("W")
     style.grid(axes)
-    lowest = float((spent["up"] / spent["along"]).min())
-    for times in _LINES if high < _FAR * low else _FAR_LINES:  # named where they leave the axes: above, or to the right
-        if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
-            continue
-        axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
-                  ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
-        at, where = ((high / times, high), (0, 4)) if times > 1 else ((high, high * times), (5, 0))
-        axes.annotate(f"{times:g}×" if times >= 1 else f"1/{1 / times:g}×", at, xytext=where, fontsize=8.5, color=INK,
-                      textcoords="offset points", ha="center" if times > 1 else "left",
-                      va="bottom" if times > 1 else "center")  # fmt: skip
+    for times in (1, 2, 5, 10):  # named where they leave the axes at the top
+        if low < high / times:
+            axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
+                      ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
+            axes.annotate(f"{times}×", (high / times, high), xytext=(0, 8), textcoords="offset points", fontsize=8.5,
+                          ha="center", va="center")  # fmt: skip
     shown = _draw_pairs(axes, spent, up, along, data.oracle)
     axes.set_xlabel(textwrap.fill(f"{along.name}: tokens per question (log scale)", _AXIS))
     axes.set_ylabel(textwrap.fill(f"{up.name}: tokens per question (log scale)", _AXIS))
-    panel.axis("off")
-    panel.legend(*axes.get_legend_handles_labels(), loc="upper left", borderaxespad=0, handletextpad=0.4, borderpad=0)
-    name = f"{up.name} / {along.name}"
-    panel.text(0, 0.27, name if len(name) <= NAME_WIDTH else "ratio of tokens", fontsize=9, va="bottom", color=GREY)
-    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
-    interval = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
-    panel.text(0, 0.12, interval, fontsize=8.5, va="top", color=GREY)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.05, 1.0), borderaxespad=0.0, handletextpad=0.4)
     both = pd.concat([data.of(name) for name in pair])
     looping = data.counts(both[both["loop_step"].notna()])
     answered = pairs[pairs["up_answered"] & pairs["along_answered"]]
@@ -69,6 +57,7 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     return style.picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
+        f"Of mean tokens, paired by question; 95% interval {found.low:.2f} to {found.high:.2f}.",
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",

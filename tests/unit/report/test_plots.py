@@ -184,8 +184,8 @@ def test_the_ratio_is_that_of_the_comparison(chains: Path) -> None:
     rows = rewoo_bench.load(chains)
     compared = rewoo_bench.compare(rows[rows["architecture"] != "direct"], baseline="rewoo")
     found = compared.pairs[0]["total_tokens"].interval
-    assert f"{found.estimate:.2f}×" in texts(picture)
-    assert f"95% interval {found.low:.2f} to {found.high:.2f}" in texts(picture)
+    assert f"ReAct took {found.estimate:.2f} times the tokens" in texts(picture)
+    assert f"95% interval {found.low:.2f} to {found.high:.2f}" in picture.caption
 
 
 def test_the_ratio_where_both_answered_and_loops_are_in_the_caption(tmp_path: Path) -> None:
