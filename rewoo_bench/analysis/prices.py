@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import Floats
@@ -41,18 +40,19 @@ from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
 from rewoo_bench.runs.manifest import Manifests, no_run
 from rewoo_bench.runs.option_types import SHORT_NAMES
-from rewoo_bench.runs.rows import ColumnValues, arrow_numbers, failed, read_columns
+from rewoo_bench.runs.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
-_Rows = TypeVar("_Rows", "pd.DataFrame", pa.Table)
+_Rows = TypeVar("_Rows", "pd.DataFrame", Rows)
 
 
 ROW_KEY = ("architecture", "example_id", "trial")
 _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "started_at", "latency_s", *SHARED),
+    *("billed_output_tokens", "latency_s", *SHARED),
 )
 _PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
@@ -97,12 +97,12 @@ class CallCosts(NamedTuple):
     usd: Floats
 
 
-def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
-    """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
+def read_calls(folder: Path, rows: Rows | pd.DataFrame) -> Calls:
+    """The calls of a run for rows of its questions.parquet. Raises `DataError`."""
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:
-        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), rows)
+        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), Rows.of(rows))
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
     for name in _PARTS_OF_INPUT:
@@ -113,20 +113,15 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     return calls
 
 
-def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
+def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
     """The same from a table with `PRICED_COLUMNS`."""
-    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    found = read_columns(table, [*ROW_KEY, "kind", "role", "name"], _NUMBERS)
-    keys, all_keys = (
-        zip(*(each[name].texts.tolist() for name in ROW_KEY[:2]), each["trial"].values.tolist(), strict=True)
-        for each in (asked, found)
-    )
+    found = Rows(table)
+    keys, all_keys = (zip(*(each[name].tolist() for name in ROW_KEY), strict=True) for each in (rows, found))
     places = {key: place for place, key in enumerate(keys)}
     row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
-    roles = found["role"].texts
-    some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
-    row, names, missing = row[some], found["name"].texts[some], np.full(some.sum(), np.nan)
-    columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
+    roles = found["role"]
+    some = (found["kind"] == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
+    columns = {name: found[name][some] for name in _NUMBERS}
     unrecorded = np.isnan(columns["cached_input_tokens"])
     for name in ("cached_input_tokens", "cache_write_tokens"):
         columns[name] = np.nan_to_num(columns[name])
@@ -136,7 +131,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded)
+    return Calls(len(rows), row[some], roles[some], found["name"][some], columns, unrecorded)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
@@ -225,12 +220,8 @@ class Pricing:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
         if self.cost_usd is None or self.cached is None:
             return rows
-        columns, found = {"cost_usd": self.cost_usd, "cached_input_tokens": self.cached}, cast("Any", rows)
-        if not isinstance(found, pa.Table):
-            return cast("_Rows", found.assign(**columns))
-        for name, values in columns.items():
-            found = found.set_column(found.column_names.index(name), name, arrow_numbers(values, pa.float64()))
-        return cast("_Rows", found)
+        columns: dict[str, Any] = {"cost_usd": self.cost_usd, "cached_input_tokens": self.cached}
+        return rows.assign(**columns)
 
 
 def own_prices(manifests: Manifests) -> Pricing:
@@ -273,7 +264,6 @@ ALL = "all"
 GIVEN = "--price"
 """The source of prices that no sheet has."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
-_COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
 
 SHARED_UNKNOWN = "calls.parquet doesn't say what its prompts share with earlier ones: they weren't recorded"
@@ -309,7 +299,7 @@ class PricedRows:
 
 def priced_rows(
     runs: Sequence[str | Path],
-    rows: pd.DataFrame | pa.Table,
+    rows: Rows | pd.DataFrame,
     names: Sequence[Sequence[str]],
     *,
     own_roles: bool = False,
@@ -324,8 +314,8 @@ def priced_rows(
     those of `load(*runs)`, or of `load_table`. Raises `UsageError` for a price that doesn't exist, and `DataError`
     where a run has no calls.parquet.
     """
-    columns = read_columns(rows, _COLUMNS)
-    of_runs = list(_calls_of_runs(runs, columns))
+    rows = Rows.of(rows)
+    of_runs = list(_calls_of_runs(runs, rows))
     models = [own_models(mine) for _, mine, _ in of_runs]
     of_calls = tuple(sorted({model for _, _, calls in of_runs for model in calls.model}))
     is_counted = as_counted and all(calls.is_counted for _, _, calls in of_runs)
@@ -333,7 +323,7 @@ def priced_rows(
     for chosen in names:
         (price,), given = split_by_role(chosen, {role for each in models for role in each})
         tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
-        usd, cached = np.full((2, len(columns["run_id"].values)), np.nan)
+        usd, cached = np.full((2, len(rows)), np.nan)
         for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
             costs = priced(calls, of_roles, recorded=is_counted)
             usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
@@ -341,15 +331,11 @@ def priced_rows(
     return found
 
 
-def _calls_of_runs(
-    runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]
-) -> Iterator[tuple[NDArray[np.bool_], Mapping[str, ColumnValues], Calls]]:
+def _calls_of_runs(runs: Sequence[str | Path], rows: Rows) -> Iterator[tuple[NDArray[np.bool_], Rows, Calls]]:
     """Of each run which of the rows are its own, these, and their calls."""
-    ids = columns["run_id"]
     for run in map(Path, runs):
-        of_run = read_columns(load_table(run), ["run_id"])["run_id"].names
-        own = np.isin(ids.values, [ids.names.index(name) for name in of_run if name in ids.names])
-        mine = {name: column.of(own) for name, column in columns.items()}
+        own = np.isin(rows["run_id"], Rows(load_table(run)).texts("run_id"))
+        mine = rows.where(own)
         yield own, mine, read_calls(run if run.is_dir() else run.parent, mine)
 
 
@@ -395,12 +381,9 @@ def own_tariffs(models: Iterable[str], manifests: Manifests) -> dict[str, Tariff
     }
 
 
-def _at_given_prices(
-    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, price: Sequence[str]
-) -> Pricing:
+def _at_given_prices(runs: Sequence[str | Path], rows: Rows, manifests: Manifests, price: Sequence[str]) -> Pricing:
     """The dollars that the runs would have recorded with `--price`. Raises `UsageError` for a model without one."""
-    columns = read_columns(rows, _COLUMNS)
-    of_runs = list(_calls_of_runs(runs, columns))
+    of_runs = list(_calls_of_runs(runs, rows))
     models = sorted({model for _, _, calls in of_runs for model in calls.model})
     dollars = dict[str, dict[str, float]]()
     for value in price:
@@ -414,31 +397,31 @@ def _at_given_prices(
         dollars |= dict.fromkeys(named, read_price(text))
     if missing := [model for model in models if model not in dollars]:
         raise UsageError(f"--price: no price of {missing[0]!r}; write {missing[0]}:input=0.15,cached=0.075,output=0.6")
-    tariffs, (usd, cached) = given_tariffs(dollars), np.full((2, len(columns["run_id"].values)), np.nan)
+    tariffs, (usd, cached) = given_tariffs(dollars), np.full((2, len(rows)), np.nan)
     for own, _, calls in of_runs:
         costs = priced(replace(calls, role=calls.model), tariffs, recorded=True)
         usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
     return _as_counted(models, manifests, usd, cached)
 
 
-def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
+def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> Pricing | None:
     """The dollars that the runs recorded, else each call's at the price of its own model, where all have one.
 
     Cached input is as the endpoint counted it, where it did of every call or the run was given its prices; else as the
     rule of the price has it. None where neither is known of all rows that haven't failed.
     """
-    scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
-    if not np.isnan(columns["cost_usd"].values[scored]).any():
+    scored = ~rows.failed
+    if not np.isnan(rows["cost_usd"][scored]).any():
         unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
         return known if (known := own_prices(manifests)).under else unnamed
     usd, cached = np.full((2, len(scored)), np.nan)
     tariffs, is_counted = dict[tuple[str, str], Tariff](), False
     try:
-        of_runs = list(_calls_of_runs(runs, columns))
+        of_runs = list(_calls_of_runs(runs, rows))
         is_counted = all(calls.is_counted for _, _, calls in of_runs)
         for own, mine, calls in of_runs:
             asked = set(calls.model)
-            of_run = {name: manifests[name] for name in mine["run_id"].names_in_use if name in manifests}
+            of_run = {name: manifests[name] for name in mine.texts("run_id") if name in manifests}
             found = own_tariffs(asked, of_run)
             if asked - found.keys():
                 return None
@@ -462,7 +445,7 @@ def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Mani
 
     Where none are known, the rows as they are, and prices without a name.
     """
-    found = own_or_listed(runs, rows, manifests) or Pricing()
+    found = own_or_listed(runs, Rows(rows), manifests) or Pricing()
     if found.cost_usd is None:
         return rows, found
     return rows.assign(cost_usd=found.cost_usd), replace(found, cost_usd=None)
@@ -470,7 +453,7 @@ def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Mani
 
 def pricing_of(
     runs: Sequence[str | Path],
-    rows: pd.DataFrame | pa.Table,
+    rows: Rows | pd.DataFrame,
     manifests: Manifests,
     prices: Sequence[str] = (),
     price: Sequence[str] = (),
@@ -481,7 +464,7 @@ def pricing_of(
 
 def pricings_of(
     runs: Sequence[str | Path],
-    rows: pd.DataFrame | pa.Table,
+    rows: Rows | pd.DataFrame,
     manifests: Manifests,
     prices: Sequence[str] = (),
     price: Sequence[str] = (),
@@ -496,21 +479,21 @@ def pricings_of(
     `EXAMPLE`. Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run
     lacks what it takes.
     """
+    rows = Rows.of(rows)
     if price:
         if prices:
             raise UsageError(f"--prices {prices[0]}: leave it or --price out")
         return [_at_given_prices(runs, rows, manifests, price)]
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return [known]
-    columns = read_columns(rows, ["model", *_MODELS.values()])
-    main, planners, solvers = (each.names_in_use for each in columns.values())
+    main, planners, solvers = (rows.texts(name) for name in ("model", *_MODELS.values()))
     listed = price_of(main[0]) if len(main) == 1 else None
     asked, of_roles = _asked_prices(prices) if prices else ([listed or EXAMPLE], [])
     try:
         chosen = [[name, *of_roles] for name in asked]
         found = priced_rows(runs, rows, chosen, own_roles=not prices, as_counted=not prices)
         for each in found:
-            if np.isnan(each.usd[~failed(rows)]).any():
+            if np.isnan(each.usd[~rows.failed]).any():
                 has_rule = any(tariff.rule for tariff in each.tariffs[0].values())
                 raise DataError(SHARED_UNKNOWN if has_rule else TOKENS_UNKNOWN)
     except DataError as error:
@@ -563,10 +546,10 @@ def _pricing(
     return Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
 
 
-def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
-    """The models of the planner and of the solver where they aren't the main one, by role; `columns` are of one run."""
-    main = columns["model"].names_in_use[:1]
-    found = {role: columns[column].names_in_use for role, column in _MODELS.items()}
+def own_models(rows: Rows) -> dict[str, str]:
+    """The models of the planner and of the solver where they aren't the main one, by role; the rows are of one run."""
+    main = rows.texts("model")[:1]
+    found = {role: rows.texts(column) for role, column in _MODELS.items()}
     return {role: names[0] for role, names in found.items() if names and names[:1] != main}
 
 
@@ -603,7 +586,7 @@ def context_prices(
     sides = [rows[rows["architecture"] == name] for name in pair]
     shared = sides[0][key].merge(sides[1][key])
     sides = [side.merge(shared).sort_values(key, ignore_index=True) for side in sides]
-    both = [calls_of(calls, side) for side in sides]
+    both = [calls_of(calls, Rows(side)) for side in sides]
 
     def dollars(tariff: Tariff) -> Floats:
         return np.array([[own.of_rows(priced(own, {"": tariff}, context=at).usd) for own in both] for at in contexts])

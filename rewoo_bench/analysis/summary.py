@@ -18,29 +18,15 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import (
-    UNMETERED,
-    ColumnValues,
-    failed,
-    flagged,
-    mean_over_questions,
-    model_labels,
-    oracle_rows,
-    read_columns,
-)
+from rewoo_bench.runs.rows import UNMETERED, Rows, mean_over_questions, model_labels
 from rewoo_bench.text.escaping import text_table
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
-_NAMES = (
-    *("example_id", "stop_reason", "exact_match", "f1", "judged_correct", "planner_model", "solver_model"),
-    *("latency_s", "startup_s", "cost_usd", "usage_source", "routed_to", "loop_step", "loop_tokens"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,53 +124,40 @@ class Summary:
         return {**known, "note": ORACLE_ACCURACY if self.oracle else None}
 
 
-def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
+def summaries_of(rows: Rows | pd.DataFrame) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    optional = ("objectives_right", "recorded_hits", "recorded_misses")
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], optional)
-    keys = np.stack([columns[name].values for name in GROUP_KEYS])
-    _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    oracle, lost, unmetered = oracle_rows(rows), failed(rows), flagged(rows, UNMETERED)
-    summaries = []
-    for group in np.argsort(first):
-        of_group = group_of == group
-        own = {name: column.of(of_group) for name, column in columns.items()}
-        masks = lost[of_group], unmetered[of_group]
-        summaries.append(_summary(own, *masks, oracle=bool(oracle[of_group].any())))
-    return summaries
+    return [_summary(own) for own in Rows.of(rows).groups(*GROUP_KEYS).values()]
 
 
-def _summary(
-    rows: Mapping[str, ColumnValues], lost: NDArray[np.bool_], unmetered: NDArray[np.bool_], *, oracle: bool
-) -> Summary:
-    metered = {name: column.of(~unmetered) for name, column in rows.items()}
-    scored = {name: column.of(~(lost | unmetered)) for name, column in rows.items()}
+def _summary(rows: Rows) -> Summary:
+    unmetered, oracle = rows.flagged(UNMETERED), bool(rows.oracle.any())
+    metered, scored = rows.where(~unmetered), rows.where(~rows.left_out)
 
     def total(column: str) -> int | None:
-        known = _known(scored, column)[0] if column in scored else ()
+        known = _known(scored, column)[0]
         return int(sum(known)) if len(known) else None
 
     p50, p95 = (None if oracle else quantile_of(scored, "latency_s", share) for share in (0.5, 0.95))
-    outcomes = by_trials(metered["exact_match"].values, metered["example_id"].values)
+    outcomes = by_trials(metered["exact_match"], metered.question)
     has_trials = bool((outcomes.trials > 1).any())
-    sources = rows["usage_source"].names_in_use
-    stops, chosen = (Counter(rows[name].texts) for name in ("stop_reason", "routed_to"))
-    costs = scored["cost_usd"].values
+    sources = rows.texts("usage_source")
+    stops, chosen = (Counter(rows[name]) for name in ("stop_reason", "routed_to"))
+    costs = scored["cost_usd"]
     priced = bool(sources) and len(costs) > 0 and not np.isnan(costs).any()
     amounts = {name: _amount(scored, name) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
     loop_share = loop_token_share = math.nan
-    known = ~np.isnan(scored["loop_tokens"].values)
-    if known.any():
-        looped, steps, tokens = (scored[name].values[known] for name in ("loop_tokens", "loop_step", "total_tokens"))
-        loop_share = mean_over_questions((~np.isnan(steps)).astype(float), scored["example_id"].values[known])
+    known = scored.where(~np.isnan(scored["loop_tokens"]))
+    if len(known):
+        looped, steps, tokens = (known[name] for name in ("loop_tokens", "loop_step", "total_tokens"))
+        loop_share = mean_over_questions((~np.isnan(steps)).astype(float), known.question)
         loop_token_share = float(looped.sum() / tokens.sum()) if tokens.any() else 0.0
     return Summary(
-        architecture=rows["architecture"].names_in_use[0],
-        dataset=rows["dataset"].names_in_use[0],
-        model=rows["model"].names_in_use[0],
-        total=len(lost),
+        architecture=rows["architecture"][0],
+        dataset=rows["dataset"][0],
+        model=rows["model"][0],
+        total=len(rows),
         answered=stops["answered"],
-        failed=int(lost.sum()),
+        failed=int(rows.failed.sum()),
         unmetered=int(unmetered.sum()),
         reasoning_truncated=stops["reasoning_truncated"],
         not_answered={reason: count for reason, count in stops.items() if reason not in ("answered", "")},
@@ -207,13 +180,13 @@ def _summary(
         loop_token_share=loop_token_share,
         startup_s=_amount(scored, "startup_s").estimate,
         routed_to={name: count for name, count in chosen.items() if name},
-        questions=len(np.unique(scored["example_id"].values)),
+        questions=len(np.unique(scored.question)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
         tokens_per_solved=per_solved_estimate(scored, "total_tokens"),
         usd_per_solved=per_solved_estimate(scored, "cost_usd") if priced else NO_ESTIMATE,
         intervals=bounded(amounts),
-        objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
+        objectives_right=_estimate(metered, "objectives_right"),
         passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
         flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
         usage_source=_source_of(sources),
@@ -222,15 +195,15 @@ def _summary(
     )
 
 
-def score_estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
+def score_estimate(rows: pd.DataFrame, column: str, *, binary: bool = False) -> Estimate:
     """Mean over questions of scores from 0 to 1, with its 95% interval; the trials of a question are one cluster.
 
     `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
     """
-    return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
+    return _estimate(Rows(rows), column, binary=binary)
 
 
-def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = False) -> Estimate:
+def _estimate(rows: Rows, column: str, *, binary: bool = False) -> Estimate:
     known, questions = _known(rows, column)
     if not len(known):
         return NO_ESTIMATE
@@ -243,12 +216,12 @@ def _as_estimate(interval: Interval) -> Estimate:
     return Estimate(interval.estimate, interval.low, interval.high, interval.n, interval.rare)
 
 
-def _amount(rows: Mapping[str, ColumnValues], column: str) -> Interval:
+def _amount(rows: Rows, column: str) -> Interval:
     values, questions = _known(rows, column)
     return mean_of(values, clusters=questions)
 
 
-def quantile_of(rows: Mapping[str, ColumnValues], column: str, share: float) -> Interval | None:
+def quantile_of(rows: Rows, column: str, share: float) -> Interval | None:
     """A quantile of a column with its 95% interval; None where too few questions have a value for an interval."""
     values, questions = _known(rows, column)
     found = quantile_interval(values, share, clusters=questions)
@@ -260,21 +233,21 @@ def bounded(means: Mapping[str, Interval]) -> dict[str, Interval]:
     return {name: mean for name, mean in means.items() if math.isfinite(mean.high - mean.low)}
 
 
-def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _known(rows: Rows, column: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values that aren't missing, and the question of each."""
-    known = ~np.isnan(rows[column].values)
-    return rows[column].values[known], rows["example_id"].values[known]
+    known = ~np.isnan(rows[column])
+    return rows[column][known], rows.question[known]
 
 
-def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
+def per_solved_estimate(rows: Rows, column: str) -> Estimate:
     """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
     """
-    amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
+    amounts, solved = rows[column], rows["exact_match"]
     if not len(amounts) or np.isnan(amounts + solved).any():
         return NO_ESTIMATE
-    found = per_solved(amounts, solved, clusters=questions)
+    found = per_solved(amounts, solved, clusters=rows.question)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
     few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
     return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n, found.rare)

@@ -35,7 +35,7 @@ from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import LOOSE, ArchitectureFacts, DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import MODELS, left_out, mean_over_questions
+from rewoo_bench.runs.rows import MODELS, Rows, left_out, mean_over_questions
 from rewoo_bench.text.escaping import controls_as_json
 
 COMPARED_COUNTS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
@@ -254,7 +254,7 @@ def _held_by_a_cache(
     """
     if not (run / CALLS_FILE).exists():
         return rows, {}
-    calls, tariff = read_calls(run, rows), named_tariff(EXAMPLE)
+    calls, tariff = read_calls(run, Rows(rows)), named_tariff(EXAMPLE)
     names, scored = rows["architecture"].astype(str).to_numpy(), ~left_out(rows)
     for name in set(names):
         scored[names == name] &= is_counted(rows[names == name])

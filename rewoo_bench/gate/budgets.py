@@ -49,7 +49,7 @@ from rewoo_bench.gate.verdict import (
     amount,
     too_many_failed,
 )
-from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows, read_columns
+from rewoo_bench.runs.rows import UNMETERED, Rows, left_out, mean_over_questions
 from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
@@ -309,7 +309,7 @@ def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[C
 def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
     """Failed questions, which no budget counts; and whether any question was answered at all."""
     n, failures = _questions(scored), len(every) - len(scored)
-    unmetered = int(flagged(every, UNMETERED).sum())
+    unmetered = int(Rows(every).flagged(UNMETERED).sum())
     if not n:
         text = "nothing was measured: every question failed" + (" or is unmetered" if unmetered else "")
         yield Check("failed questions", "fail", group, "failed questions", text)
@@ -367,8 +367,8 @@ def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Ch
         return _unknown_cost(group, name, "some rows is", limit, n)
     if rows["exact_match"].isna().any():
         return Check("budget", "fail", group, name, f"{name}: some rows have no score", limit=limit, n=n)
-    found = per_solved_estimate(read_columns(rows, ["example_id", "exact_match", metric]), metric)
-    oracle, low = bool(oracle_rows(rows).any()), found.low
+    found = per_solved_estimate(Rows(rows), metric)
+    oracle, low = bool(Rows(rows).oracle.any()), found.low
     over = found.mean is None or found.mean > limit * (1 + ROUNDING)
     text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of "
     text += amount(metric, limit) + (", by the estimate alone" if low is None else "")
@@ -422,7 +422,7 @@ def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceilin
     relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
     text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
     return _of_accuracy(Check("accuracy", "fail" if missed else "pass", group, name, text, found.estimate, limit,
-                              n=found.n, oracle=bool(oracle_rows(rows).any()), least=is_floor))  # fmt: skip
+                              n=found.n, oracle=bool(Rows(rows).oracle.any()), least=is_floor))  # fmt: skip
 
 
 def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
@@ -431,7 +431,7 @@ def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check
     if not n:
         text = f"{name}: no question was scored{', every one failed' if rows.empty else ': the run has no ' + metric}"
         return Check("accuracy", "fail", group, name, text, limit=limit)
-    measured, oracle = _mean(scored, metric), bool(oracle_rows(rows).any())
+    measured, oracle = _mean(scored, metric), bool(Rows(rows).oracle.any())
     margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
     relation = "is below" if measured < limit else "holds"
     text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"

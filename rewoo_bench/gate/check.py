@@ -42,7 +42,7 @@ from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Grou
 from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.rows import failed, mean_over_questions, oracle_rows
+from rewoo_bench.runs.rows import Rows, failed, mean_over_questions
 from rewoo_bench.text.argument_checks import abridged, check_switches
 from rewoo_bench.text.words import counted
 
@@ -92,7 +92,7 @@ def check_run(
     notes = [of_dollars(pricing)] if pricing.under and any("usd" in check.metric for check in checks) else []
     if before is not None:
         now = baseline_of(run, manifest, rows)
-        checks += check_against(before, now, terms, oracle=bool(oracle_rows(rows).any()))
+        checks += check_against(before, now, terms, oracle=bool(Rows(rows).oracle.any()))
         if unscored := sorted({*before.unscored, *now.unscored}):
             notes.append(f"accuracy of {' and '.join(unscored)} isn't compared: no answer was scored")
     return Verdict(tuple(checks), notes=tuple(notes))

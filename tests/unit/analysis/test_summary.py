@@ -25,6 +25,7 @@ from rewoo_bench.analysis.summary import (
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load, load_table
+from rewoo_bench.runs.rows import Rows
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def test_failed_questions_are_in_no_mean() -> None:
 def test_a_table_of_pyarrow_is_summarised_as_one_of_pandas(tmp_path: Path) -> None:
     rows = [row(example_id=f"q{i // 2}", trial=i % 2, f1=i / 10, exact_match=i % 3 == 0) for i in range(9)]
     pq.write_table(pa.Table.from_pylist([*rows, row(**FAILED)], schema=QUESTIONS), tmp_path / "questions.parquet")
-    assert summaries_of(load_table(tmp_path)) == summaries_of(load(tmp_path))
+    assert summaries_of(Rows(load_table(tmp_path))) == summaries_of(load(tmp_path))
 
 
 def test_failures_are_shown() -> None:
