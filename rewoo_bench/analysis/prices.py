@@ -440,12 +440,12 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
     return Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
 
 
-def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests) -> tuple[pd.DataFrame, Pricing]:
+def with_dollars(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> tuple[Rows, Pricing]:
     """The rows with the dollars of `own_or_listed` in `cost_usd`, and at which prices they are.
 
     Where none are known, the rows as they are, and prices without a name.
     """
-    found = own_or_listed(runs, Rows(rows), manifests) or Pricing()
+    found = own_or_listed(runs, rows, manifests) or Pricing()
     if found.cost_usd is None:
         return rows, found
     return rows.assign(cost_usd=found.cost_usd), replace(found, cost_usd=None)
