@@ -107,7 +107,7 @@ def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     assert (few.latency_p50_s, few.latency_p50_interval_s) == (None, None)
     assert (some.latency_p50_s, some.latency_p95_s, some.latency_p95_interval_s) == (35.0, None, None)
     assert many.latency_p95_interval_s == (63.0, 71.0)
-    assert "35.5 [27.0, 44.0]" in summary_table([many])
+    assert "35.50 [27.00, 44.00]" in summary_table([many])
     assert summary_table([some]).split("\n\n")[3].splitlines()[-1].split()[4] == "-"
 
 
