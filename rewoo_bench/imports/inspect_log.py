@@ -20,7 +20,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
+from rewoo_bench.imports.messages import text_of, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
@@ -29,6 +29,7 @@ from rewoo_bench.imports.record import (
     Turn,
     Unreadable,
     as_time,
+    as_verdict,
     count,
     number,
     object_at,

@@ -138,7 +138,6 @@ MISSING: Mapping[str, str] = {
     "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
     "calls": "of some tasks only requests were recorded, without replies: their model calls aren't counted",
     "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
-    "conversations": "too many conversations were open at once: some go on in a row of their own",
     "shares": "tokens are known of each trajectory: its calls have estimated shares of them, by a tokenizer",
     "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
     "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
@@ -249,6 +248,11 @@ def objects_at(record: Any, name: str) -> list[Any]:
     return objects_in(as_object(record).get(name))
 
 
+def first_of(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The first of these fields that has a value."""
+    return next((facts[name] for name in names if facts.get(name) is not None), None)
+
+
 def number(value: Any) -> float | None:
     """A number, or the number that a text holds; None for anything else."""
     if isinstance(value, bool) or value is None:
@@ -258,6 +262,22 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
+
+
+def as_verdict(value: Any) -> bool | None:
+    """`True`, `1.0`, `"correct"` or `"C"` as solved; a score of 1 and more is solved, a lower one isn't."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (word := value.strip().casefold()) in _WORDS:
+        return _WORDS[word]
+    score = number(value)
+    return None if score is None else score >= 1 - 1e-6
+
+
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "success", "solved", "resolved", "c"), True),
+    **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "failure", "unsolved", "unresolved", "i"), False),
+}
 
 
 _MOST_TOKENS = 2**31 - 1

@@ -560,7 +560,6 @@ def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
         "said": bool(uses) and not is_task_known and not lacks_arguments,
         "calls": not recorded.events,
         "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
-        "conversations": "goes_on" in recorded.notes,
         "shares": recorded.usage is not None,
         "usage": is_estimated and recorded.usage is None,
         "prompts": lacks_prompts,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Callable
 from functools import partial
@@ -176,15 +175,6 @@ def test_files_that_refer_to_each_other_are_each_read_once(tmp_path: Path) -> No
     found = read(tmp_path, *ring)
     assert len(found) == 1
     assert "sub-agents are nested deeper" in found[0].fault
-
-
-def test_what_is_no_file_beside_a_trajectory_isnt_opened(tmp_path: Path) -> None:
-    folder = tmp_path / "agent"
-    folder.mkdir()
-    (folder / "0.json").write_text(json.dumps(document()))
-    for pipe in (folder / "1.json", tmp_path / "result.json"):
-        os.mkfifo(pipe)
-    assert only([*read_files([folder / "0.json"])]).question == "2 + 2?"
 
 
 def test_task_and_reward_of_harbors_folder(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_a_folder_with_a_run_is_refused_and_nothing_readable_leaves_none(tmp_pat
     assert "--resume" not in str(refused.value)
     other = tmp_path / "other"
     other.mkdir()
-    with pytest.raises(DataError, match=r"nothing could be read: traces.jsonl, line 1: no known format"):
+    with pytest.raises(DataError, match=r"nothing could be read: traces.jsonl: no known format"):
         imported(other, [{"rows": 1}])
     assert not (other / "run").exists()
 

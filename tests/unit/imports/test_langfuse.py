@@ -79,7 +79,7 @@ def test_a_trace_whose_observations_are_ids_alone_is_a_line(tmp_path: Path) -> N
     file = tmp_path / "export.json"
     file.write_text(json.dumps({"id": "t", "timestamp": "2026-11-26T09:00:00Z", "observations": ["g"]}))
     assert [each.fault for each in read_files([file])] == [
-        "export.json, line 1: not readable as langfuse: its observations are ids alone: export the trace with them"
+        "export.json: not readable as langfuse: its observations are ids alone: export the trace with them"
     ]
 
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.imports.messages import (
+from rewoo_bench.imports.messages import read_conversation, text_of
+from rewoo_bench.imports.record import (
+    ModelCall,
+    RecordedTrajectory,
+    ToolUse,
+    Turn,
+    Unreadable,
     as_verdict,
-    read_conversation,
-    read_messages,
-    text_of,
+    names_cached,
+    usage_of,
 )
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn, Unreadable, names_cached, usage_of
+from rewoo_bench.imports.requests import request_of, trajectory_of
 from rewoo_bench.types import Usage
 
 
@@ -59,8 +64,7 @@ ANTHROPIC = [
 
 
 def read(record: Any) -> RecordedTrajectory:
-    (found,) = read_messages(record, "file.json, record 1")
-    return found
+    return trajectory_of(request_of(record), "file.json, record 1")
 
 
 def kinds(found: RecordedTrajectory) -> list[str]:
@@ -270,7 +274,7 @@ def test_a_verdict_is_read_from_a_score_or_a_word(value: Any, expected: bool | N
 
 def test_what_is_no_conversation_is_said() -> None:
     with pytest.raises(Unreadable, match="no messages: expected a list of them under one of messages"):
-        list(read_messages({"rows": []}, ""))
+        request_of({"rows": []})
     with pytest.raises(Unreadable, match="message 1 is str"):
         read_conversation([{"role": "user", "content": "a"}, "b"])
 
