@@ -23,7 +23,7 @@ from rewoo_bench.errors import DataError, RewooBenchError, UsageError
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.gate.check import check_run
 from rewoo_bench.imports.formats import FORMATS
-from rewoo_bench.imports.record import MISSING
+from rewoo_bench.imports.lacks import MISSING
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.runs.rows import failed
 from rewoo_bench.text.tokens import count_messages, count_tokens
