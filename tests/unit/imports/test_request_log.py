@@ -105,15 +105,6 @@ def test_conversations_at_the_same_time_are_told_apart(logged: Callable[..., lis
     assert calls(found) == [4] * 20
 
 
-@pytest.mark.parametrize("logged", [requests, pairs])
-@pytest.mark.parametrize("order", [in_turns, lambda *logs: list(chain(*logs))], ids=["in turns", "one after the other"])
-def test_equal_conversations_stay_trials(
-    order: Callable[..., list[Any]], logged: Callable[..., list[Any]], tmp_path: Path
-) -> None:
-    found = read(tmp_path, order(logged(whole("Oslo")), logged(whole("Oslo")), logged(whole("Oslo"))))
-    assert calls(found) == [4, 4, 4]
-
-
 def test_a_reply_as_the_next_request_has_it_may_look_different(tmp_path: Path) -> None:
     first, second = pairs(whole("Oslo"))[:2]
     first["response"]["choices"][0]["message"] |= {"content": "", "function_call": None, "annotations": []}
@@ -132,18 +123,6 @@ def test_thoughts_in_a_reply_may_be_left_out_of_the_next_request(tmp_path: Path)
     first, second = pairs(messages)
     first["response"]["choices"][0]["message"]["content"] = "<think>Easy.</think>\n\n4"
     assert calls(read(tmp_path, [first, second])) == [2]
-
-
-def test_a_flat_record_with_an_id_of_its_own(tmp_path: Path) -> None:
-    records = [
-        {**each["request"], "response": each["response"], "id": f"request {number}", "response_cost": 0.25}
-        for number, each in enumerate(pairs(whole("Oslo")))
-    ]
-    (found,) = read(tmp_path, records)
-    assert found.task == "request 0"
-    assert [(call.usage and call.usage.input_tokens, call.cost_usd) for call in found.calls] == [
-        (100 * number, 0.25) for number in (1, 2, 3, 4)
-    ]
 
 
 def test_requests_and_replies_of_anthropic(tmp_path: Path) -> None:
@@ -171,13 +150,6 @@ def test_messages_that_dont_go_on_with_the_reply_are_another_conversation(tmp_pa
     first, second = pairs(whole("Oslo"))[:2]
     second["request"]["messages"][2] = asked("other", "Bergen")
     assert calls(read(tmp_path, [first, second])) == [1, 2]
-
-
-def test_a_user_who_speaks_again_has_turns(tmp_path: Path) -> None:
-    messages = [*whole("Oslo"), message("user", "And Bergen?"), message("assistant", "7.")]
-    (found,) = read(tmp_path, pairs(messages))
-    assert calls([found]) == [5]
-    assert [event.text for event in found.events if isinstance(event, Turn)] == ["And Bergen?"]
 
 
 @pytest.mark.parametrize("logged", [requests, pairs])
@@ -231,11 +203,6 @@ def test_conversations_of_a_data_set_are_read_as_they_are(tmp_path: Path) -> Non
     assert calls(read(tmp_path, grown)) == [2]
     unanswered = [{"messages": messages} for messages in (hello, sets[0][:3])]  # no requests, so nothing was asked
     assert calls(read(tmp_path, unanswered)) == [1]
-
-
-def test_a_request_goes_on_with_another_only_by_its_reply(tmp_path: Path) -> None:
-    first, more = message("user", "Hi"), [message("user", "How are you?"), message("assistant", "Fine.")]
-    assert calls(read(tmp_path, [{"messages": [first]}, {"messages": [first, *more]}])) == [0, 1]
 
 
 def test_open_conversations_are_bounded_in_size() -> None:
@@ -323,16 +290,6 @@ def test_two_responses_that_go_on_with_one_are_a_conversation_and_a_branch(tmp_p
     assert sorted(calls(found)) == [1, 3]
     branch = next(each for each in found if calls([each]) == [1])
     assert (uses(branch), branch.answer, len(next(branch.calls).messages or ())) == ([], "Bye.", 5)
-
-
-def test_a_response_to_a_text_is_a_conversation_and_one_whose_beginning_is_missing_is_read(tmp_path: Path) -> None:
-    one = {"model": "m", "input": "How warm is it?", "output": [said("2 degrees.")]}
-    late = responses(chained=True)[2]
-    found = read(tmp_path, [one, late])
-    assert [(each.question, each.answer, calls([each])) for each in found] == [
-        ("How warm is it?", "2 degrees.", [1]),
-        ("", "2 degrees.", [1]),
-    ]
 
 
 def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
