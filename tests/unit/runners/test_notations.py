@@ -64,7 +64,6 @@ def test_text_steps_are_read_with_their_thoughts() -> None:
         TOWER.replace("\nPlan", " Plan").replace("\n#", " #"),
         TOWER.replace("#E1]", "{{E1}}]"),
     ],
-    ids=["prose", "fence", "no spaces", "windows", "numbered", "markdown", "one line", "quoted", "braces"],
 )
 def test_what_stands_around_the_steps_does_not_matter(text: str) -> None:
     assert read_plan(text) == read_plan(TOWER)
@@ -149,7 +148,6 @@ def test_a_text_without_a_step_says_what_a_step_is(text: str) -> None:
         LIST.replace('"tool"', '"name"').replace('"args"', '"arguments"').replace('"thought"', '"reason"'),
         json.dumps([{key: value for key, value in step.items() if key != "id"} for step in STEPS]),
     ],
-    ids=["object", "plan", "fence", "hash", "numbers", "inferred", "null", "no list", "other keys", "no ids"],
 )
 def test_the_intent_of_json_counts(text: str) -> None:
     assert read_plan(text, "json") == read_plan(LIST, "json")
