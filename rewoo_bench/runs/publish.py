@@ -1,5 +1,4 @@
-"""A run without the data set's texts, which can be published whatever its licence says; a run that goes on from such
-a copy; and a run scored again.
+"""A run without the data set's texts, which can be published whatever its licence says; and a run scored again.
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 
@@ -17,8 +16,6 @@ answers; they keep the data set's list of answers out of the files.
 from __future__ import annotations
 
 import json
-import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -28,16 +25,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from anyio import Path as Folder
 
 from rewoo_bench.config.names import file_name, file_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
-from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import open_journal
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
+from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
-from rewoo_bench.system.files import locked, replaced
+from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
@@ -108,49 +103,6 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
 # A published run, gone on with where the run itself is lost, or on another machine.
 
 
-async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> int:
-    """Makes a run that can be resumed from a published copy; returns its number of rows.
-
-    The questions that the copy has are finished; their calls, prompts and traces are not there, and what they cost is
-    in no cap. `facts` replace those of the copy's manifest: its `options`, whose paths are lost.
-
-    Raises `DataError` where the copy can't be read or isn't one, and `UsageError` where the folder can't be written.
-    """
-    manifest = read_manifest(published)
-    if manifest.published is None:
-        raise DataError(f"{str(published)!r} is a run, and no published copy of one: it can be resumed itself")
-    try:
-        questions, calls = (read_table(published / name, schema).to_pylist() for name, schema in _SCHEMAS.items())
-    except FileNotFoundError:
-        raise no_table(published) from None
-    models = {file_name(value): value for name, value in facts["options"].items() if "model" in name and value}
-    for rows, file in ((questions, QUESTIONS_FILE), (calls, CALLS_FILE)):
-        for row in rows:
-            row.update({name: models.get(row[name], row[name]) for name in _WITH_PATHS[file]})
-    calls_of = defaultdict[TaskKey, list[dict[str, Any]]](list)
-    for call in calls:
-        calls_of[_task(call)].append(call)
-    try:
-        await Folder(folder).mkdir(parents=True, exist_ok=True)
-        with locked(folder / LOCK, f"another process is at work on this run: it has locked {str(folder)!r}"):
-            async with open_journal(folder / JOURNAL_FILE) as journal:
-                for row in questions:
-                    names = ("run_id", "architecture", "example_id", "trial", "stop_reason")
-                    trace = {name: row[name] for name in names}
-                    trace |= {"question": row["question"] or "", "answer": row["prediction"]}
-                    of_row = as_bytes({"question": row, "calls": calls_of[_task(row)]})
-                    failed = row["stop_reason"] == "error"  # it is asked again
-                    await journal.add_question(_task(row), of_row, as_bytes(trace), failed=failed)
-            for name in _SCHEMAS:
-                shutil.copyfile(published / name, folder / name)
-            changed = {**manifest.as_json(), **facts, "recorded_calls": 0, "restored_rows": len(questions)}
-            del changed["published"]
-            write_manifest(folder, manifest_of(changed))
-    except OSError as error:
-        raise UsageError(f"can't write to {str(folder)!r}: {error.strerror or error}") from None
-    return len(questions)
-
-
 def _task(row: Mapping[str, Any]) -> TaskKey:
     return TaskKey(row["architecture"], row["example_id"], row["trial"])
 
@@ -167,10 +119,10 @@ def _task(row: Mapping[str, Any]) -> TaskKey:
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What scoring again found: `equal` rows, and a line for each one that differs in its score or gold answers.
+    """What scoring again found: `equal` rows, and a line for each one that has another score now.
 
     `with_f1` of the rows had gold answers; of the others exact match alone was compared. `unscored` rows have no
-    recorded score and no prediction: the infrastructure failed. `unknown` rows have neither answers nor their hashes.
+    recorded score and no prediction (the infrastructure failed), or neither answers nor their hashes.
     """
 
     scorer: str
@@ -178,9 +130,6 @@ class Rescored:
     different: Sequence[str]
     with_f1: int
     unscored: int
-    unknown: int
-    missing: int
-    """Rows of a finished run that aren't there."""
 
 
 def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, scorer: Scorer | None = None) -> Rescored:
@@ -190,8 +139,7 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
     these are of other questions or are scored otherwise, and `DataError` where nothing can be scored again.
     """
     folder = as_path("run", run, "the folder of a run")
-    manifest = read_manifest(folder)
-    name = manifest.dataset.scoring or ""
+    name = read_manifest(folder).dataset.scoring or ""
     try:
         rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_SCORED).to_pylist()
     except FileNotFoundError:
@@ -203,34 +151,22 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
         raise UsageError(f"the run was scored by {name!r}, and the data set is scored by {scorer.name!r}")
     if gold is not None and (missing := [row for row in rows if row["example_id"] not in gold]):
         raise UsageError(f"{len(missing)} of {len(rows)} rows are of other questions: {missing[0]['example_id']!r} …")
-    if len({_task(row) for row in rows}) < len(rows):
-        raise DataError(f"{str(folder)!r} has rows twice: it was changed")
-    different = []
-    counts = {"equal": 0, "with_f1": 0, "unscored": 0, "unknown": 0}
+    different, with_f1, unscored = [], 0, 0
     for row in rows:
-        answers, hashes = row["answers"] if gold is None else gold[row["example_id"]], row["answers_sha256"]
-        if row["exact_match"] is None and row["prediction"] is None:
-            counts["unscored"] += 1
-        elif not answers and not hashes:
-            counts["unknown"] += 1
-        else:
-            counts["with_f1"] += bool(answers)
-            if line := _difference(row, answers, hashes, scorer):
-                different.append(line)
-            else:
-                counts["equal"] += 1
-    if counts["unscored"] + counts["unknown"] == len(rows):
+        answers = row["answers"] if gold is None else gold[row["example_id"]]
+        if (row["exact_match"] is None and row["prediction"] is None) or not (answers or row["answers_sha256"]):
+            unscored += 1
+            continue
+        with_f1 += bool(answers)
+        if line := _difference(row, answers, scorer):
+            different.append(line)
+    if unscored == len(rows):
         raise DataError(f"{str(folder)!r} has neither gold answers nor their hashes; give --dataset")
-    trials = manifest.options.get("trials")
-    expected = 0
-    if manifest.status == "done" and isinstance(trials, int):
-        expected = len(manifest.architectures) * (manifest.dataset.examples or 0) * trials
-    return Rescored(scorer=name, different=different, missing=max(0, expected - len(rows)), **counts)
+    equal = len(rows) - unscored - len(different)
+    return Rescored(scorer=name, equal=equal, different=different, with_f1=with_f1, unscored=unscored)
 
 
-def _difference(
-    row: Mapping[str, Any], answers: Sequence[str] | None, hashes: Sequence[str] | None, scorer: Scorer
-) -> str:
+def _difference(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> str:
     """`react, question 7, trial 0: EM 1 and F1 1.000 recorded, 0 and 0.400 now; prediction 'Oslo'`; else empty.
 
     Without gold answers there is no F1: exact match alone is compared, by their hashes.
@@ -241,13 +177,11 @@ def _difference(
         is_equal = exact_match == score.exact_match and f1 is not None and abs(f1 - score.f1) < _ROUNDING
         now = f"{score.exact_match:d} and {score.f1:.3f} now"
     else:
-        matches = scorer.is_exact_match(prediction, hashes or ())
+        matches = scorer.is_exact_match(prediction, row["answers_sha256"])
         is_equal, now = exact_match == matches, f"EM {matches:d} now"
-    now_hashes = scorer.answers_sha256(answers) if answers else None
-    has_others = hashes is not None and now_hashes is not None and set(hashes) != set(now_hashes)
-    if is_equal and not has_others:
+    if is_equal:
         return ""
     known = exact_match is not None and f1 is not None
     recorded = f"EM {exact_match:d} and F1 {f1:.3f} recorded" if known else "no score recorded"
-    line = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}: {recorded}, {now}"
-    return f"{line}; prediction {prediction!r:.80}" + ("; the run had other gold answers" if has_others else "")
+    task = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}"
+    return f"{task}: {recorded}, {now}; prediction {prediction!r:.80}"

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_costs import priced, read_calls
 from rewoo_bench.analysis.pairs import (
     ALPHA,
     ANSWERED,
@@ -35,7 +36,7 @@ from rewoo_bench.analysis.pairs import (
 )
 from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.tables import savings, share
-from rewoo_bench.analysis.prices import SHOWN, priced, priced_rows, read_calls
+from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
 from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
@@ -46,7 +47,8 @@ from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.rows import left_out, oracle_rows
 from rewoo_bench.study.declaration import Cell, Outcome, Study, decides, outcome_name
-from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N, why_exploratory
+from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N
+from rewoo_bench.study.status import why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""

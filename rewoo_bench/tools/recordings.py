@@ -21,7 +21,6 @@ answers, and nothing of it is run, opened or contacted.
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -46,8 +45,6 @@ from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
-
-_log = logging.getLogger(__name__)
 
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
@@ -88,8 +85,6 @@ class Recording:
         tasks: defaultdict[str, dict[TaskKey, None]] = defaultdict(dict)
         with closing(connect_to_read(path)) as database:
             reader = JournalReader(database)
-            if loss := reader.survey().loss:
-                _log.warning("%s: %s; a recorded tool can't answer them", path, loss)
             for row in database.each("calls"):
                 if row[2] != "tool" or not row[3]:
                     continue
@@ -124,7 +119,7 @@ class Recording:
         """The recorded calls of a task; none of one that it doesn't have."""
         trajectories: list[list[RecordedCall]] = []
         if keys := self.tasks.get(task):
-            with closing(connect_to_read(self.journal, check=False)) as database:
+            with closing(connect_to_read(self.journal)) as database:
                 reader = JournalReader(database)
                 trajectories = [
                     [_call(reader, record) for record in reader.calls(key) if record.key.kind == "tool"] for key in keys
@@ -218,7 +213,7 @@ def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record(reader: JournalReader, task: TaskKey, row: Sequence[Any]) -> CallRecord:
-    return CallRecord(task, CallKey(*row[1:6]), row[6], (), reader.answer(row[8]), text_ids=row[7])
+    return CallRecord(task, CallKey(*row[1:6]), row[6], None, reader.answer(row[8]), text_ids=row[7])
 
 
 def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:
