@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from parts import Told, said, toolbox
 from writing_models import Pieces, WritingModel
 
-from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.events import Event, current_place, listening
+from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
@@ -117,14 +116,6 @@ async def test_tasks_that_do_not_need_each_other_run_at_the_same_time() -> None:
     assert arguments(trajectory) == ["0", "1"]
 
 
-async def test_a_second_attempt_with_the_same_lines_runs_nothing_twice() -> None:
-    search = Told()
-    pieces: Pieces = ['1. Search("Hermitage")\n2. Se', anyio.wait_all_tasks_blocked, "", PLAN]
-    trajectory = await write([pieces], [PLAN], search)
-    assert search.asked == ["Hermitage", "page of Hermitage"]
-    assert trajectory.notes["discarded"] == []
-
-
 async def test_a_task_that_the_plan_does_not_have_in_the_end_is_discarded_with_all_that_use_it() -> None:
     hanging = anyio.Event()
 
@@ -144,21 +135,6 @@ async def test_a_task_that_the_plan_does_not_have_in_the_end_is_discarded_with_a
     assert [(each["id"], each["ended"]) for each in trajectory.notes["discarded"]] == [
         ("E1", True), ("E2", True), ("E3", False)
     ]  # fmt: skip
-
-
-async def test_a_stream_that_goes_another_way_starts_its_own_tasks_at_once() -> None:
-    search = Told()
-    seen: list[list[str]] = []
-
-    async def look() -> None:
-        await anyio.wait_all_tasks_blocked()
-        seen.append(list(search.asked))
-
-    pieces: Pieces = ['1. Search("a")\n2. S', look, "", '1. Search("b")\n', look, "2. join()"]
-    trajectory = await write([pieces], ['1. Search("b")\n2. join()'], search)
-    assert seen == [["a"], ["a", "b"]]
-    assert arguments(trajectory) == ["b"]
-    assert len(trajectory.notes["discarded"]) == 1
 
 
 async def test_only_tasks_that_can_run_start_early() -> None:
@@ -204,12 +180,6 @@ async def test_a_replan_sees_what_was_found_and_numbers_on() -> None:
     assert (trajectory.answer, trajectory.replans, list(trajectory.evidence or ())) == ("Neva", 1, ["E1", "E2", "E3"])
 
 
-async def test_the_tasks_that_any_plan_lost_are_counted() -> None:
-    plans = {"planner": [PLAN, '2. Search("b")\n3. join()'], "solver": [REPLAN, ANSWER]}
-    trajectory, _ = await ask(plans, max_replans=1, max_steps=1, too_long="truncate")
-    assert (arguments(trajectory), trajectory.notes["dropped_steps"]) == (["Hermitage", "b"], 1)
-
-
 @pytest.mark.parametrize("max_replans", [0, 1, 3])
 async def test_replans_are_bounded_and_the_last_joiner_can_only_answer(max_replans: int) -> None:
     planners = [f'{n}. Search("page {n}")\n' for n in range(1, 9)]
@@ -246,24 +216,6 @@ async def test_a_joiner_that_says_neither_is_read_as_an_answer(
 ) -> None:
     trajectory, _ = await ask([PLAN, reply])
     assert (trajectory.answer, trajectory.stop_reason) == (answer, stop_reason)
-
-
-async def test_calls_are_named_by_planner_task_and_joiner() -> None:
-    places: list[str] = []
-
-    def note(query: str) -> str:
-        places.append(current_place().name)
-        return query
-
-    model = ScriptedModel([PLAN, REPLAN, '3. Search("c")\n', ANSWER])
-    meter = Meter({"": model})
-    tools = meter.wrap(toolbox(Told(note)))
-    await compiler(max_replans=1).run(QUESTION, model=meter, tools=tools)
-    assert places == ["E1", "E2", "E3"]
-    called = [(call.place.name, call.place.level) for call in meter.calls]
-    assert sorted(called) == [
-        ("E1", 0), ("E2", 1), ("E3", 0), ("joiner 0", 0), ("joiner 1", 0), ("planner 0", 0), ("planner 1", 0)
-    ]  # fmt: skip
 
 
 async def test_an_error_of_a_task_ends_the_planner_and_is_raised_as_it_is() -> None:

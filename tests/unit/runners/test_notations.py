@@ -114,11 +114,6 @@ def test_an_argument_goes_to_its_own_bracket(written: str, argument: Any) -> Non
     assert calls(f"#E1 = {written}{after}") == [("E1", "Search", argument), ("E2", "Search", "b")]
 
 
-def test_an_unclosed_argument_ends_with_its_line() -> None:
-    read = calls("#E1 = Search[Oslo\nPlan: go on\n#E2 = LLM[#E1]")
-    assert read == [("E1", "Search", "Oslo"), ("E2", "LLM", "{{E1}}")]
-
-
 def test_a_step_can_be_told_to_wait() -> None:
     plan = read_plan("#E1 = Search[a]\n#E2 = Search[b] after #E1\n#E3 = Search[#E1] after #E1, #E2.")
     assert plan.dependencies() == {"E1": set(), "E2": {"E1"}, "E3": {"E1", "E2"}}

@@ -58,13 +58,6 @@ async def test_it_may_answer_at_once() -> None:
     assert (trajectory.answer, len(model.requests), trajectory.steps) == ("Neva", 1, ())
 
 
-async def test_numbered_lines_after_an_answer_are_no_plan() -> None:
-    trajectory, _ = await ask(["Answer: Neva\n\n1. It flows through the city.\n2. No other river does."])
-    assert (trajectory.answer, trajectory.stop_reason, trajectory.steps) == ("Neva", "answered", ())
-    trajectory, _ = await ask([f"Answer:\n{PLAN}\nAnswer: none yet", ACTION, "Answer: Neva"], max_steps=2)
-    assert trajectory.answer == "none yet"
-
-
 @pytest.mark.parametrize("at_limit", ["Answer: Neva", Completion("Answer: Neva")])
 async def test_where_the_limit_asks_for_an_answer_that_is_marked(at_limit: Any) -> None:
     trajectory, model = await ask([PLAN, ACTION, at_limit], max_steps=1, answer_at_limit=True)

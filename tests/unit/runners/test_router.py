@@ -11,7 +11,6 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
-from rewoo_bench.cli.main import main
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.router import RouterSettings, RoutingRule, count_names
 from rewoo_bench.errors import SpecError
@@ -111,20 +110,6 @@ async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says
     alone, _ = await ask("react", lines, limits=limits)
     assert alone.trajectory.stop_reason == "answered"
     assert question_row(alone, RUN)["routed_to"] is None
-
-
-def test_the_manifest_names_the_parents_and_hashes_all_texts() -> None:
-    facts = load_architecture("router", style="multihop").manifest
-    assert [parent["name"] for parent in facts["parents"]] == ["rewoo", "react"]
-    assert set(facts["tools"]) == {"Search", "LLM", "Lookup"}
-    assert {"prompt 'router'", "prompt 'rewoo/planner'", "exemplars of 'react/agent'"} <= set(facts["texts_sha256"])
-    assert set(facts["tool_prompts_sha256"]) == {"LLM"}
-
-
-def test_a_run_says_what_its_router_chose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["run", "--arch", "router", "--model", "oracle", "-n", "1", "--out", str(tmp_path / "run")])
-    assert "chose rewoo for 1 of 1 rows" in capsys.readouterr().err
 
 
 def test_a_copy_can_choose_between_folders_beside_it(tmp_path: Path) -> None:

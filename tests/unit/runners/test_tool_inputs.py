@@ -113,15 +113,6 @@ def test_what_leaves_doubt_is_a_fault_that_names_the_form(call: str, fault: str)
     assert fault in read(call)
 
 
-def test_a_name_may_be_written_as_its_server_has_it_or_as_it_is_shown() -> None:
-    plan, faults, _ = read_checked("#E1 = get-sum[1, 2]\n#E2 = Web_Search[a]\n#E3 = 3d-view[b]", "text", TOOLS, 8)
-    assert plan is not None
-    assert [step.tool for step in plan.steps] == ["get_sum", "web-search"]
-    tools = {**TOOLS, "3d-view": served("3d-view", {"q": TEXT}, ["q"])}
-    plan, faults, _ = read_checked("#E1 = 3d-view[b]", "text", tools, 8)
-    assert (plan and plan.steps[0].tool, faults) == ("3d-view", [])
-
-
 @pytest.mark.parametrize(
     ("notation", "lines"),
     [
