@@ -187,23 +187,6 @@ def test_a_list_in_a_cell_is_read_as_its_items(tmp_path: Path, cell: str, answer
     assert only_of(tmp_path / "mine.csv").answers == answers
 
 
-@pytest.mark.parametrize(
-    "gold",
-    [
-        {"answer": ["1811", "in 1811"]},
-        {"answers": ["1811", "in 1811"]},
-        {"golden_answers": ["1811", "in 1811"]},
-        {"answer": "['1811', 'in 1811']"},
-    ],
-)
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
-def test_answers_are_read_under_each_of_their_names(tmp_path: Path, name: str, gold: dict[str, Any]) -> None:
-    row = {"id": "test_0", "question": "When was it built?", **gold, "metadata": {"source": "x"}}
-    found = load(tmp_path, [row], name)
-    assert found.examples[0].answers == ("1811", "in 1811")
-    assert found.manifest["format"] == "sample"
-
-
 def test_rows_of_kilt_are_read(tmp_path: Path) -> None:
     provenance = [{"wikipedia_id": "12", "title": "Bell Rock"}]
     output = [{"answer": "1811", "provenance": provenance}, {"provenance": provenance}, {"answer": "in 1811"}]

@@ -100,12 +100,6 @@ def test_a_subject_of_another_name_is_the_supporting_page_left_over(tmp_path: Pa
     ]
 
 
-def test_a_value_that_its_page_doesnt_show_leads_nowhere(tmp_path: Path) -> None:
-    triples = [["Tide Songs", "author", "Ek, Ann"], ["Ann Ek", "residence", "Lund"]]
-    chain = only(tmp_path, [wiki_row(evidences=triples)]).chain
-    assert [(hop.value, hop.needs) for hop in chain] == [("", ()), ("Lund", ())]
-
-
 @pytest.mark.parametrize(
     "changes", [{"evidences": []}, {"evidences": None}, {"supporting_facts": [["Ann Ek", 0]]}, {"evidences": "[]"}]
 )

@@ -11,11 +11,8 @@ from pydantic import BaseModel
 
 from rewoo_bench.runners.notation.grammars import (
     action_grammar,
-    answer_grammar,
-    join_grammar,
     numbered_grammar,
     plan_grammar,
-    words_grammar,
 )
 
 
@@ -40,28 +37,6 @@ def test_a_numbered_task_refers_only_to_tasks_before_it(first: int) -> None:
         assert f'"{number}. " ( "Search(' in plan[f"s{number}"]
         assert f'"{number + 1}. join()"' in plan[f"s{number}"]
     assert f"s{first + 3}" not in plan
-
-
-@pytest.mark.parametrize(
-    "grammar",
-    [
-        plan_grammar(["Search"], 3),
-        action_grammar(["Search", "Finish"]),
-        numbered_grammar(["Search"], 3),
-        numbered_grammar(["Search", "LLM"], 2, first=4),
-        join_grammar(replan=True),
-        join_grammar(replan=False),
-        answer_grammar(),
-        answer_grammar(thought=True),
-        words_grammar(3, answer=True),
-        words_grammar(1, answer=False),
-    ],
-)
-def test_every_rule_that_is_used_is_there(grammar: str) -> None:
-    defined = rules(grammar)
-    for rule in defined.values():
-        bare = re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]])*\]', "", rule)
-        assert set(re.findall(r"[a-z]\w*", bare)) <= set(defined)
 
 
 class Filters(BaseModel):

@@ -139,18 +139,6 @@ async def test_replans_and_steps_are_bounded() -> None:
 
 
 @pytest.mark.anyio
-async def test_nothing_is_planned_anew_by_default() -> None:
-    text = ["Plan: a\n#E1 = Search[lost]", "Answer: Neva"]
-    trajectory, model, _ = await ask("rewoo", text)
-    assert (trajectory.replans, len(model.requests)) == (0, 2)
-    assert load_architecture("rewoo?replan=on_failure", style="multihop").manifest["settings"]["max_replans"] == 8
-    assert (
-        load_architecture("rewoo?replan=on_failure&max_replans=1", style="multihop").manifest["settings"]["max_replans"]
-        == 1
-    )
-
-
-@pytest.mark.anyio
 async def test_every_turn_of_the_twin_sends_the_whole_trace() -> None:
     lines = [turn("Search", "Hermitage"), turn("Search", "{{E1}}"), turn("Finish", "Neva")]
     trajectory, model, search = await ask("react-json", lines)
@@ -184,11 +172,3 @@ async def test_an_unusable_turn_of_the_twin_is_told_so(bad: str, told: str) -> N
     assert model.requests[1].messages[-1].content.startswith(f"Result of E1: {told}")
     ended, model, _ = await ask("react-json?max_repairs=1", lambda messages, role: bad)
     assert (ended.stop_reason, len(model.requests)) == ("unparsable", 2)
-
-
-@pytest.mark.anyio
-async def test_a_failed_result_of_the_twin_is_no_input() -> None:
-    lines = [turn("Search", "lost"), turn("Search", "{{E1}}"), turn("Finish", "Neva")]
-    _, model, search = await ask("react-json", lines)
-    assert search.asked == ["lost"]
-    assert model.requests[2].messages[-1].content == "Result of E2: There is no result of E1; there are: none."

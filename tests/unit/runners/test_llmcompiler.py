@@ -12,7 +12,6 @@ from parts import Told, said, toolbox
 from writing_models import Pieces, WritingModel
 
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
@@ -55,15 +54,6 @@ async def test_a_plan_and_one_join_answer_the_question() -> None:
     assert search.asked == ["Hermitage", "page of Hermitage"]
     assert trajectory.evidence == {"E1": "page of Hermitage", "E2": "page of page of Hermitage"}
     assert [step["args"] for step in trajectory.plan or ()] == ["Hermitage", "{{E1}}"]
-
-
-async def test_the_joiner_sees_question_tasks_and_results() -> None:
-    _, model = await ask([PLAN, ANSWER])
-    system, *shots, user = model.requests[1].messages
-    assert system == PROMPTS.system("joiner")
-    assert QUESTION not in said(tuple(shots))
-    assert '2. Search("$1")\nResult: page of page of Hermitage' in user.content
-    assert user.content.count(QUESTION) == 2
 
 
 async def test_a_task_starts_when_its_line_has_ended_and_before_the_plan_does() -> None:
@@ -249,18 +239,6 @@ async def test_a_failing_planner_ends_the_tasks_that_it_has_started() -> None:
     with pytest.raises(ModelError, match="down"), anyio.fail_after(30):
         await compiler().run(QUESTION, model=model, tools=toolbox(Told(hang)))
     assert ended == ["a"]
-
-
-async def test_events_tell_what_is_started_finished_and_discarded() -> None:
-    heard: list[Event] = []
-    with listening(heard.append):
-        await write([['1. Search("a")\n', anyio.wait_all_tasks_blocked]], [PLAN])
-    kinds = [(event.kind, event.step) for event in heard]
-    assert kinds[:4] == [
-        ("planner_started", None), ("step_started", "E1"), ("step_finished", "E1"), ("plan_created", None)
-    ]  # fmt: skip
-    assert kinds.count(("step_discarded", "E1")) == 1
-    assert kinds[-2:] == [("solver_started", None), ("answered", None)]
 
 
 LINES = [

@@ -67,19 +67,6 @@ async def test_where_the_limit_asks_for_an_answer_that_is_marked(at_limit: Any) 
 
 
 @pytest.mark.parametrize(
-    ("script", "complaint"),
-    [
-        (["I would search.", "Answer: Neva"], "Write a plan as numbered lines under 'Plan:'"),
-        ([PLAN, "I search.", ACTION, "Answer: Neva"], "No action found. Write one line 'Action: Tool[input]'"),
-    ],
-)
-async def test_what_cannot_be_read_is_told_so_once(script: list[str], complaint: str) -> None:
-    trajectory, model = await ask(script)
-    assert any(complaint in request.messages[-1].content for request in model.requests)
-    assert trajectory.answer == "Neva"
-
-
-@pytest.mark.parametrize(
     ("script", "replans"),
     [
         (["x", "y"], 0),

@@ -60,16 +60,12 @@ class Lab:
     ("program", "output"),
     [
         ('print(await Search("Kyiv"))', "page of Kyiv"),
-        ('await Search(query="Kyiv")', "page of Kyiv"),
         ('await Search({"query": "Kyiv"})', "page of Kyiv"),
         ('one, other = await gather(Search("a"), Search("b"))\nprint(one, other, sep="; ")', "page of a; page of b"),
-        ('import asyncio\n" ".join(await asyncio.gather(Search("a"), Search("b")))', "page of a page of b"),
         ('for name in ("a", "b"):\n    print(await Search(name))', "page of a\npage of b"),
         ('async def look(x):\n    return await Search(x)\nprint(await gather(look("a")))', "['page of a']"),
-        ('print(Search("a"))\nSearch("b")[8:]', "page of a\nb"),  # without a single `await`
         ('print(Search("await"))\n"""await asyncio"""\nf"await {Search(\'b\')}"', "page of await\nawait page of b"),
         ("print(f\"{await Search('a')}\")", "page of a"),
-        ('f"""\n{1}{await Search("a")}"""', "1page of a"),
         ("print(1)\n2", "1\n2"),
         ('import re, json, math\nprint(json.dumps(re.findall("a(.)", "abac")), math.floor(2.5))', '["b", "c"] 2'),
     ],
@@ -117,19 +113,6 @@ async def test_independent_calls_wait_together_and_an_order_of_ends_changes_no_s
     assert [step.argument for step in lab.tools.steps] == ["1", "2", "3", "4", "5"]
 
 
-async def test_chains_of_calls_go_on_as_soon_as_they_can() -> None:
-    ended: list[str] = []
-
-    async def answer(query: str) -> str:
-        await anyio.sleep(0.1 if query == "slow" else 0)
-        ended.append(query)
-        return "fast"
-
-    program = 'async def two(x):\n    return await Search(await Search(x))\nawait gather(two("slow"), two("quick"))'
-    await Lab(Told(answer)).run(program)
-    assert ended[:3] == ["quick", "fast", "slow"]
-
-
 async def test_a_failed_tool_can_be_caught_and_else_ends_the_program() -> None:
     caught = await Lab(Told(refuse)).run(
         'try:\n    await Search("x")\nexcept ToolError as error:\n    print("no:", error)'
@@ -145,9 +128,7 @@ async def test_a_failed_tool_can_be_caught_and_else_ends_the_program() -> None:
     ("program", "fault"),
     [
         ("1 / 0", "ZeroDivisionError: division by zero (line 1)"),
-        ("x = 1\nraise ValueError('so')", "ValueError: so (line 2)"),
         ("foo(1)", "NameError: name 'foo' is not defined; the tools are: Search (line 1)"),
-        ("print(foo)", "NameError: name 'foo' is not defined (line 1)"),
         (
             'await Search("a", "b")',
             "2 arguments are given, and there is 1; Search is called as Search(query: str) (line 1)",

@@ -30,15 +30,6 @@ async def ask(
     return await runner.run(question, model=model, tools=toolbox(*tools)), model
 
 
-@pytest.mark.parametrize("steps", [1, 2, 8])
-async def test_a_plan_of_any_length_takes_two_model_calls(steps: int) -> None:
-    plan = "\n".join(f"#E{n} = Search[page {n}]" for n in range(1, steps + 1))
-    search = Told()
-    trajectory, model = await ask([plan, "Answer: Neva"], search)
-    assert [request.role for request in model.requests] == ["planner", "solver"]
-    assert (trajectory.answer, trajectory.stop_reason, len(search.asked)) == ("Neva", "answered", steps)
-
-
 async def test_the_trajectory_holds_plan_evidence_and_steps() -> None:
     trajectory, _ = await ask([PLAN, "Answer: Neva"], Told(lambda query: f"about {query}"))
     assert trajectory.evidence == {"E1": "about Hermitage", "E2": "about about Hermitage"}

@@ -69,12 +69,9 @@ async def test_a_routed_question_costs_what_the_chosen_one_costs() -> None:
     ("reply", "to", "readable"),
     [
         ("Agent: 2", "react", True),
-        ("agent 2", "react", True),
         ("2", "react", True),
-        ("Agent: 1", "rewoo", True),
         ("Agent: 12", "rewoo", False),
         ("the second one", "rewoo", False),
-        ("", "rewoo", False),
     ],
 )
 async def test_a_model_chooses_by_number(reply: str, to: str, readable: bool) -> None:
@@ -161,8 +158,6 @@ def test_a_router_that_cannot_be_is_one_line(
     [
         ({"choose": "rewoo"}, "a rule needs a condition; without one it fits every question"),
         ({"choose": "rewoo", "pattern": "("}, "not a regular expression"),
-        ({"choose": "rewoo", "min_names": 0}, "greater than or equal to 1"),
-        ({"choose": "rewoo", "min_name": 3}, "Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_rule_is_refused(rule: dict[str, Any], message: str) -> None:
@@ -188,8 +183,6 @@ def test_every_condition_of_a_rule_has_to_hold(conditions: dict[str, Any], fits:
     [
         ("Who built the Eiffel Tower in Paris?", 2),
         ("Paris is where?", 0),
-        ("Marie Curie was born where?", 1),
-        ("Where?", 0),
         ("", 0),
         ("Où est la Tour Eiffel?", 1),
     ],
