@@ -121,13 +121,9 @@ def generated(
     except ValueError as error:
         raise DataError(f"{name}: {error}") from None
     generator: Any = validated(kind, chosen, name)
-    made: object = generator.examples(seed)
-    if not isinstance(made, Iterable):
-        raise SpecError(f"{about}: examples(seed) returned {made!r:.80}, expected rewoo_bench.Example objects")
-    examples = list(islice(made, limit))
-    for example in examples:
-        if not isinstance(example, Example):
-            raise SpecError(f"{about}: examples(seed) made {example!r:.80}, expected a rewoo_bench.Example")
+    examples: list[Any] = list(islice(generator.examples(seed) or (), limit))
+    if wrong := [each for each in examples if not isinstance(each, Example)]:
+        raise SpecError(f"{about}: examples(seed) made {wrong[0]!r:.80}, expected a rewoo_bench.Example")
     selection = select(examples, limit=None, seed=seed, where=about)
     if not examples:
         raise DataError(f"{name}: {about} made no questions")
