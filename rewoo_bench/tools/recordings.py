@@ -49,6 +49,9 @@ from rewoo_bench.text.words import counted
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
 
 _log = logging.getLogger(__name__)
+_TOOL_CALLS = """
+SELECT task, place, kind, name, request, nth, status, prompt, answer FROM calls WHERE kind = 'tool' ORDER BY rowid
+"""
 
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
@@ -91,8 +94,8 @@ class Recording:
         with closing(connect_to_read(path)) as database:
             reader = JournalReader(database)
             nameless = 0
-            for row in database.each("calls"):
-                if row[2] != "tool" or (task := _task(row[0])) is None:
+            for row in database.each(_TOOL_CALLS):
+                if (task := _task(row[0])) is None:
                     continue
                 tasks[task.example_id][task] = None
                 if not row[3]:

@@ -27,7 +27,7 @@ from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import recorded_prompts
+from rewoo_bench.runs.journal.prefixes import recorded_calls
 from rewoo_bench.runs.journal.records import form_of
 from rewoo_bench.runs.journal.sent import SentCall
 
@@ -171,12 +171,12 @@ def replayed(folder: Path, rule: CacheRule) -> NDArray[np.int64]:
     found = np.zeros((len(rows), 2), dtype=np.int64)
     caches: dict[object, AutomaticCache | ExplicitCache] = {}
     with closing(connect_to_read(folder / "journal.sqlite")) as database:
-        calls = recorded_prompts(database)
-        for call in calls.among(np.ones(len(calls.kept), dtype=bool)):
-            architecture, _, trial = json.loads(calls.tasks[call.task])
+        beginnings = Beginnings(database)
+        for recorded in recorded_calls(database, beginnings):
             new = AutomaticCache if rule.kind == "automatic" else ExplicitCache
-            cache = caches.setdefault((architecture, trial), new(rule))
-            found[places[calls.tasks[call.task]]] += cache.send(call, prompt_of(calls.beginnings, call))
+            cache = caches.setdefault(recorded.group, new(rule))
+            assert recorded.sent is not None
+            found[places[recorded.key[0]]] += cache.send(recorded.sent, prompt_of(beginnings, recorded.sent))
     return found
 
 
