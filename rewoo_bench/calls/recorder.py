@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
-from typing import Any, Protocol
+from typing import Any
 
 from anyio import to_thread
 
@@ -20,16 +20,8 @@ from rewoo_bench.calls.live import SHORTEST_WAIT_S, LiveCalls
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import current_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
-from rewoo_bench.runs.journal.response_cache import cache_key
+from rewoo_bench.runs.journal.response_cache import ResponseCache, cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
-
-
-class AnswerCache(Protocol):
-    """Answers of other runs: a `ResponseCache`, or the one of another process."""
-
-    def get(self, key: bytes) -> dict[str, Any] | None: ...
-
-    def put(self, key: bytes, answer: Mapping[str, Any]) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -42,7 +34,7 @@ class CallRecorder(ABC):
 
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
-    cache: AnswerCache | None = None
+    cache: ResponseCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
     @abstractmethod
@@ -178,7 +170,7 @@ class QuestionRecorder:
                     f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
-        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
+        return f"not recorded: at {key.place!r} the prompt has another length or form than the recorded one"
 
 
 def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:

@@ -34,8 +34,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
         return
     click.echo(terminal(estimate_table(estimates)))
     click.echo(
-        "an estimate, with the steps of the exemplars (of the gold chains, for tasks of several questions), no prefix "
-        "cache and no failed calls",
+        "an estimate, with the steps of the exemplars, no prefix cache and no failed calls",
         err=True,
     )
 
@@ -162,7 +161,7 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
         return
     finished = outcome.finished
     included = ", failed ones included" if finished < rows else ""
-    cap = outcome.higher_cap
-    changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
+    cap = outcome.cap.higher if outcome.cap else ""
+    changed = " with another cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"

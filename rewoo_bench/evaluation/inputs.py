@@ -259,35 +259,20 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
 
 
 def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) -> list[str]:
-    """A note for each limit of steps or tool calls that keeps even a perfect model from answering some questions."""
-    architectures = list(architectures)
-    counted: dict[tuple[float, float, float], list[str]] = {}
-    for architecture in architectures:
-        needs = [_steps(architecture, example.chain) for example in dataset.examples]
+    """A note for each architecture whose step limit keeps even a perfect model from answering some questions."""
+    notes = []
+    for each in architectures:
+        needs = [_steps(each, example.chain) for example in dataset.examples]
         # One loop with a limit that is high enough, or without any, answers.
         beyond = [min(need) for need in needs if need and all(needed > allowed for needed, allowed in need)]
         if beyond:
-            counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
-    size = len(dataset.examples)
-    return [
-        _limit_note(dataset.name, count, size, "steps", f"{', '.join(names)} may take ({allowed})")
-        + f"; --max-steps {needed} is enough"
-        for (count, needed, allowed), names in counted.items()
-    ] + [
-        _limit_note(dataset.name, len(longer), size, "tool calls", f"{each.name} may make ({allowed})")
-        + f"; its setting max_calls={max(longer)} is enough, which --max-steps doesn't change"
-        for each in architectures
-        if isinstance(allowed := getattr(each.settings, "max_calls", None), int)
-        and (longer := [hops for example in dataset.examples if (hops := len(example.chain)) > allowed])
-    ]
-
-
-def _limit_note(dataset: str, count: float, of: int, what: str, limit: str) -> str:
-    needs, them = ("needs", "it") if count == 1 else ("need", "them")
-    return (
-        f"{dataset}: {count} of {of} questions {needs} more {what} than {limit}, so no model can answer {them} "
-        "within that limit"
-    )
+            needed, allowed = max(beyond)
+            count = f"{len(beyond)} of {len(needs)} questions"
+            notes.append(
+                f"{dataset.name}: with {allowed} steps no model can answer {count} by {each.name}; "
+                f"--max-steps {needed} is enough"
+            )
+    return notes
 
 
 def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> list[str]:
@@ -297,21 +282,6 @@ def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> l
     return [
         "at temperature 0 a model that computes the same each time gives every trial the same answer: trials show "
         "how the server's arithmetic differs, and --temperature 0.7 how the answers do"
-    ]
-
-
-def missing_reader_notes(model: str, architectures: Iterable[Architecture]) -> list[str]:
-    """A note where an oracle's plans lack LLM, with which they read names out of the pages that they found."""
-    each_of = [each for architecture in architectures for each in (architecture.parents or (architecture,))]
-    searching = [
-        each for each in each_of if "LLM" in each.left_out_tools and {"Search", "Wikipedia"} & {*each.spec.tools}
-    ]
-    if not searching or not is_oracle(model):
-        return []
-    names = ", ".join(dict.fromkeys(each.name for each in searching))
-    return [
-        f"without the tool LLM the oracle's plans of {names} can't read a name out of a page, so it gets questions of "
-        "several look-ups wrong: add LLM to --tools"
     ]
 
 

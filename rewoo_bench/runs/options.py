@@ -297,9 +297,8 @@ class RunOptions:
     )
     report: bool = option(True, group=OUTPUT, role=SESSION, help="Write report.html into the run's folder at its end.")
     otel: str | None = option(
-        None, group=OUTPUT, role=UNSAVED, metavar="FILE|URL",
-        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318), or "
-        "append them to this file as JSON.",
+        None, group=OUTPUT, role=UNSAVED, metavar="URL",
+        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318).",
     )
     # fmt: on
 

@@ -143,7 +143,7 @@ def test_files_of_a_run_without_its_manifest_are_not_overwritten(name: str, capf
             Path("here", other).unlink()
     before = Path("here", name).read_bytes()
     assert quiet("--arch", "cot", "--model", "oracle", "-n", 2, "--out", "here") == 2
-    assert f"--out: 'here' holds {name} of another run, without its run.json" in capfd.readouterr().err
+    assert "; choose a new " in capfd.readouterr().err
     assert Path("here", name).read_bytes() == before
 
 

@@ -86,18 +86,26 @@ def test_a_call_that_succeeded_when_it_was_tried_again_succeeds_in_the_replay() 
     assert load("here")["prediction"].tolist() == load("recorded")["prediction"].tolist()
 
 
-@pytest.mark.parametrize("content", [b"[]", None])
-def test_a_replay_of_a_run_without_its_manifest_warns_where_that_is_damaged(
-    server: ModelServer, capfd: pytest.CaptureFixture[str], content: bytes | None
+@pytest.mark.parametrize(
+    ("flag", "model", "role_model"),
+    [("--planner-model", "replay/here", "openai/test"), ("--solver-model", "openai/test", "replay/here")],
+)
+def test_a_replay_answers_for_planner_and_solver(
+    flag: str, model: str, role_model: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert quiet("--arch", "rewoo", "-n", 1, "--model", model, flag, role_model) == 2
+    assert f"{flag}: a replay answers for the planner and the solver both" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, 0), (b"[]", 2)])
+def test_a_replay_needs_no_manifest_and_refuses_a_damaged_one(
+    server: ModelServer, capfd: pytest.CaptureFixture[str], content: bytes | None, code: int
 ) -> None:
     assert new(server, "--out", "recorded") == 0
     manifest = Path("recorded/run.json")
     manifest.unlink() if content is None else manifest.write_bytes(content)
-    assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "here") == 0
-    err = capfd.readouterr().err
-    warnings = [line for line in err.splitlines() if "run.json: " in line]
-    assert [line.endswith("; the replay uses the recorded calls alone") for line in warnings] == [True] * bool(content)
-    assert load("here")["error"].isna().all()
+    assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "here") == code
+    assert ("run.json" in capfd.readouterr().err) is bool(content)
 
 
 def test_a_replay_asks_the_recorded_questions_unless_others_are_named(server: ModelServer) -> None:

@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple
 import anyio
 from gate_runs import row, write_run
 
-from rewoo_bench.analysis.prices import priced, pricing_of, read_calls
+from rewoo_bench.analysis.call_costs import priced, read_calls
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
