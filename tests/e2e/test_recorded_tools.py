@@ -182,18 +182,6 @@ async def test_questions_of_another_run_and_a_judge_without_gold_answers_are_ref
         await rewoo_bench.evaluate(str(run), "react", model=model)
 
 
-def test_a_run_of_somebody_else_reads_no_recording_on_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = anyio.run(imported, tmp_path, ANSWERED)
-    with ModelServer(repeating(lambda _: asked_in(recorded_steps(run)["t1"]))) as server:
-        assert hosted(run, tmp_path / "again", server) == 0
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user's"))
-    capsys.readouterr()
-    assert quiet("--resume", tmp_path / "again", "--api-base", "http://127.0.0.1:9") == 2
-    assert f"read 'recorded:{run}' (--tools)" in capsys.readouterr().err
-
-
 def test_text_of_a_recording_is_never_run_or_opened(tmp_path: Path) -> None:
     """Names, arguments and schemas that look like paths, addresses and code stay texts."""
     touched = tmp_path / "touched"

@@ -42,12 +42,13 @@ class Found(NamedTuple):
 
 
 class PrefixTimes:
-    """When each prefix was last sent, by a hash of its texts. `lifetime_s` None keeps all of them."""
+    """When each prefix was last sent. `lifetime_s` None keeps all of them. A prefix is known by a hash of its texts."""
 
     def __init__(self, lifetime_s: float | None) -> None:
         self._lifetime_s = math.inf if lifetime_s is None else lifetime_s
         self._used: dict[int, float] = {}
         self._pending: list[tuple[float, int, Sequence[int]]] = []
+        self._sent = 0
 
     def settle(self, now: float) -> None:
         """Adds the prefixes of the calls that have ended."""
@@ -65,7 +66,8 @@ class PrefixTimes:
 
     def add(self, prefixes: Sequence[int], end: float) -> None:
         """Prefixes of a call that ends then."""
-        heapq.heappush(self._pending, (end, id(prefixes), prefixes))
+        self._sent += 1
+        heapq.heappush(self._pending, (end, self._sent, prefixes))
 
 
 class Prompt(NamedTuple):

@@ -45,16 +45,6 @@ def test_each_worker_of_a_cluster_has_a_model_and_a_queue_of_its_own(
     assert queued(told) == at_once
 
 
-def test_uncommitted_changes_are_another_commit() -> None:
-    commit = "afd43e3ebd3fb1fc45e6fecd9ca4bcd58cf5aeef"
-    runs = {
-        A: manifest(A, environment={"git_commit": commit}),
-        B: manifest(B, environment={"git_commit": f"{commit}+"}),
-    }
-    notes = compare(twice(), manifests=runs).notes
-    assert "environment.git_commit: afd43e3ebd3f… (0001), afd43e3ebd3f… with uncommitted changes (0002)" in notes
-
-
 def test_other_questions_are_refused_or_compared_where_shared() -> None:
     rows = frame(
         system(matches="110100"),
@@ -144,11 +134,6 @@ def test_other_prompts_models_and_settings_are_told(changes: dict[str, Any], not
 def test_a_run_that_is_not_done_says_so_in_a_sentence(changes: dict[str, Any], said: str | None) -> None:
     asked = {"dataset": {"examples": 2}, "options": {"trials": 2}, "architectures": [{"name": "a"}, {"name": "b"}]}
     assert unfinished({"mine": Manifest.model_validate(asked | changes)}) == ([f"the run mine{said}"] if said else [])
-
-
-def test_runs_on_the_same_terms_need_no_note() -> None:
-    comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus={})})
-    assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
 
 
 def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> None:
