@@ -280,14 +280,14 @@ class RecordedCall(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read_form(text: str) -> RequestForm:
-    """The form of a request from its recorded text. Tools and calls are text, too: a provider reads them as such."""
+    """The form of a request from its recorded text. Tools are text, too: a provider reads them as such."""
     decoder, position, facts = json.JSONDecoder(), 0, dict[str, Any]()
     while position < len(text):
         part, position = decoder.raw_decode(text, position)
         facts |= part if isinstance(part, dict) else {}
-    tools, schema = (json.dumps(facts[name]) if facts.get(name) else "" for name in ("tools", "schema"))
-    calls = tuple(json.dumps(calls) if calls or id_ else "" for calls, id_ in facts.get("calls", ()))
-    return RequestForm(tuple(str(facts.get("roles", "")).split()), tools, schema, calls)
+    return RequestForm(
+        tuple(str(facts.get("roles", "")).split()), json.dumps(facts["tools"]) if facts.get("tools") else ""
+    )
 
 
 def recorded_calls(database: JournalFile, beginnings: Beginnings) -> Iterator[RecordedCall]:

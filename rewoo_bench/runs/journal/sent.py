@@ -62,12 +62,10 @@ class SentCall:
 
 
 class RequestForm(NamedTuple):
-    """What a recorded request has beside the contents of its messages; `calls` are the tool calls of each message."""
+    """What a recorded request has beside the contents of its messages, as far as a provider counts it."""
 
     roles: tuple[str, ...]
     tools: str
-    schema: str
-    calls: tuple[str, ...]
 
 
 class Text(NamedTuple):

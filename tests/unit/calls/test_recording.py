@@ -15,7 +15,7 @@ import anyio
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.calls.recorded import RecordedModel, RecordedText, recorded_tools
+from rewoo_bench.calls.recorded import RecordedModel, recorded_tools
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import JournalError, ModelError, ToolError
@@ -208,8 +208,6 @@ async def test_a_cache_pays_for_an_answer_once_over_runs(tmp_path: Path) -> None
     cache.close()
 
 
-
-
 async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
     long = Message("system", "exemplars " * 10_000)
     async with session(tmp_path) as recorder:
@@ -315,8 +313,6 @@ async def test_queueing_and_back_off_are_no_part_of_the_time_at_which_a_request_
         (receipt,) = [record.answer["receipt"] for record in journal.calls(TASK)]
     assert receipt["latency_s"] >= 0.1
     assert 0 <= receipt["ended_at"] - receipt["sent_at"] <= receipt["latency_s"] - 0.09
-
-
 
 
 async def test_calls_that_were_paid_for_and_are_not_made_again_are_abandoned(tmp_path: Path) -> None:

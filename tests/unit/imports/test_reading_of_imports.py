@@ -23,6 +23,7 @@ from rewoo_bench.report.reading import compare
 from rewoo_bench.report.terminal import show
 from rewoo_bench.report.write import read_page
 from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.rows import Rows
 
 MODEL = "gpt-4o"
 
@@ -145,7 +146,7 @@ def test_each_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:
 
 def test_recorded_dollars_stay(tmp_path: Path) -> None:
     run = imported(tmp_path / "a", solved(3), model=MODEL)
-    rows = load(run).assign(cost_usd=0.5)
+    rows = Rows(load(run).assign(cost_usd=0.5))
     found, pricing = with_dollars([run], rows, manifests(run))
     assert found is rows
     assert pricing.cost_usd is None
