@@ -141,8 +141,6 @@ class Manifest(_Facts):
     """
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
-    restored_rows: int | None = None
-    """Of a run that goes on from a published copy: the rows that came from it, without their prompts and traces."""
 
     def as_json(self) -> dict[str, Any]:
         """The keys that were given, as they are written."""
