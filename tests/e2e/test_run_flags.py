@@ -130,18 +130,6 @@ def test_a_wrong_file_is_one_line(text: str, message: str, capfd: pytest.Capture
     assert message in err
 
 
-def test_a_manifest_without_options_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
-    manifest = json.loads(Path("here/run.json").read_text())
-    del manifest["options"]
-    Path("here/run.json").write_text(json.dumps(manifest))
-    assert run("--resume", "here") == 2
-    err = capfd.readouterr().err
-    assert err == "rewoo-bench: --resume: 'here/run.json' has no options of a run; start a new run with --out\n"
-    assert run("--from", "here/run.json") == 2
-    assert "expected the run.json of a run, with its options" in capfd.readouterr().err
-
-
 def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd: pytest.CaptureFixture[str]) -> None:
     Path("own.py").write_text(
         "class Own:\n    def __init__(self, prompts): ...\n\n    async def run(self, question, *, model, tools):\n"

@@ -83,7 +83,7 @@ def prompt_of(beginnings: Beginnings, call: SentCall) -> Prompt:
     marks = tuple(mark + len(texts) for mark in call.marks)
     for part in beginnings.parts(call.last):
         _, (calls, answers) = form_of(part.form)
-        texts.append((beginnings.text(part.text) or "") + (json.dumps(calls) if calls or answers else ""))
+        texts.append(beginnings.text(part.text) + (json.dumps(calls) if calls or answers else ""))
     return Prompt(tuple(map(hash, texts)), tuple(texts), marks)
 
 
@@ -159,7 +159,6 @@ def replayed(folder: Path, rule: CacheRule) -> NDArray[np.int64]:
         for recorded in recorded_calls(database, beginnings):
             new = AutomaticCache if rule.kind == "automatic" else ExplicitCache
             cache = caches.setdefault(recorded.group, new(rule))
-            assert recorded.sent is not None
             found[places[recorded.key[0]]] += cache.send(recorded.sent, prompt_of(beginnings, recorded.sent))
     return found
 

@@ -1,6 +1,6 @@
 """The file of a journal: its tables, and a connection that any thread may read from.
 
-SQLite keeps it sound: a file whose pages or indexes don't fit together is refused when it is opened.
+SQLite keeps it sound: a file whose pages or indexes don't fit together is refused where a run goes on with it.
 """
 
 from __future__ import annotations

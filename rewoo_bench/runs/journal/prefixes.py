@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import JournalFile
@@ -90,16 +89,10 @@ def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedP
         if of_group != recorded.group:
             of_group, sent = recorded.group, {}
         model = models.get(recorded.role) or models.get("", "")
-        try:
-            if (call := recorded.sent) is not None:
-                columns = _columns(call, sent.setdefault(model, Sent(beginnings)))
-                found.add(recorded.key, columns)
-        except DataError:  # a text of its prompt is missing: nothing is known of this call
-            continue
-        finally:
-            if recorded.is_last:
-                for each in sent.values():
-                    each.forget(recorded.task)
+        found.add(recorded.key, _columns(recorded.sent, sent.setdefault(model, Sent(beginnings))))
+        if recorded.is_last:
+            for each in sent.values():
+                each.forget(recorded.sent.task)
     return found
 
 
@@ -166,18 +159,13 @@ def common_prefixes(
         if example_id not in questions or architecture not in tools:
             continue  # a replay of a part of a run
         last, form_id = unpacked(prompt)
-        if (form := beginnings.text(form_id)) is None:
-            continue
-        try:
-            if (common := found.get((architecture, role))) is not None:
-                common.add(example_id, last, form)
-                continue
+        form = beginnings.text(form_id)
+        if (architecture, role) not in found:
             whole = read_form(whole_form([part.form for part in beginnings.parts(last)], form))
-        except DataError:
-            continue
-        if whole.roles:
-            common = found[architecture, role] = _Common(example_id, whole.roles, beginnings)
-            common.add(example_id, last, form)
+            if not whole.roles:
+                continue  # an imported prompt of which they aren't known
+            found[architecture, role] = _Common(example_id, whole.roles, beginnings)
+        found[architecture, role].add(example_id, last, form)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
@@ -201,7 +189,7 @@ class _Common:
         self._rest = ""
 
     def add(self, example_id: str, last: int, form: str) -> None:
-        """Raises `DataError` where messages are missing."""
+        """Adds a prompt by its last message."""
         self.asked.add(example_id)
         tools, before = read_form(form).tools, last
         while before and (tools, before) not in self._seen:
@@ -209,7 +197,7 @@ class _Common:
         self._seen.add((tools, last))
         if before:
             return  # it goes on with an earlier prompt
-        texts = [tools, *(self._beginnings.text(part.text) or "" for part in self._beginnings.parts(last))]
+        texts = [tools, *(self._beginnings.text(part.text) for part in self._beginnings.parts(last))]
         if not self._texts:
             self._texts, self._whole = texts, len(texts)
         same = next((n for n in range(min(self._whole, len(texts))) if texts[n] != self._texts[n]), None)
@@ -268,14 +256,12 @@ class RecordedCall(NamedTuple):
 
     group: tuple[str, int]
     """Architecture and trial."""
-    task: int
     role: str
     key: tuple[Any, ...]
     """Task, place, role and tokens, as texts and numbers."""
     is_last: bool
     """Whether it is its question's last one."""
-    sent: SentCall | None
-    """None where its form is missing."""
+    sent: SentCall
 
 
 @lru_cache(maxsize=256)
@@ -296,9 +282,6 @@ def recorded_calls(database: JournalFile, beginnings: Beginnings) -> Iterator[Re
     for number, row in enumerate(database.each(_IN_ORDER)):
         text, architecture, trial, place, role, prompt, start, end, marks, tokens_in, tokens_out, is_last = row
         task, (last, form_id) = tasks.setdefault(text, len(tasks)), unpacked(prompt)
-        form, key = beginnings.text(form_id), (text, place, role, tokens_in, tokens_out)
-        sent = None
-        if form is not None:
-            ends = tuple(json.loads(marks or "[]"))
-            sent = SentCall(number, task, float(start), float(end), tokens_in, last, read_form(form), ends)
-        yield RecordedCall((architecture, trial), task, role, key, bool(is_last), sent)
+        form, ends = read_form(beginnings.text(form_id)), tuple(json.loads(marks or "[]"))
+        sent = SentCall(number, task, float(start), float(end), tokens_in, last, form, ends)
+        yield RecordedCall((architecture, trial), role, (text, place, role, tokens_in, tokens_out), bool(is_last), sent)

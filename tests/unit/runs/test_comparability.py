@@ -11,7 +11,7 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.comparability import noted_differences, of_agents, queued, unfinished
+from rewoo_bench.runs.comparability import of_agents, queued, unfinished
 from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest
 
 
@@ -146,15 +146,6 @@ def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> No
     )
     with pytest.raises(UsageError, match="have no question in common"):
         compare(frame(system(matches="11"), system("react", "11", ids=range(2, 4))))
-
-
-def test_long_values_that_begin_alike_are_shown_where_they_differ() -> None:
-    commands = {run: f"uvx mcp-server-fetch --user-agent=the-{agent}" for run, agent in ((A, "first"), (B, "second"))}
-    runs = {
-        run: Manifest(run_id=run, architectures=[ArchitectureFacts(name="mine", tools={"fetch": {"mcp": command}})])
-        for run, command in commands.items()
-    }
-    assert noted_differences(runs) == [f"mine: tools.fetch.mcp: …ent=the-first ({A}), …ent=the-second ({B})"]
 
 
 def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

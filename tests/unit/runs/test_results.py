@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -212,12 +210,6 @@ def test_several_runs_load_as_one_table_that_joins_by_question(tmp_path: Path) -
     assert frame["run_id"].tolist() == ["rewoo"] * 6 + ["react"] * 6
     both = frame[frame.run_id == "rewoo"].merge(frame[frame.run_id == "react"], on=["example_id", "trial"])
     assert len(both) == 6
-
-
-def test_a_table_keeps_its_types_where_all_is_null(tmp_path: Path) -> None:
-    frame = load(written(tmp_path, result(answer=None)))
-    assert frame["exact_match"].dtype == pd.ArrowDtype(pa.bool_())
-    assert frame["started_at"].dtype == pd.ArrowDtype(pa.timestamp("us", tz="UTC"))
 
 
 @pytest.mark.parametrize(
