@@ -136,9 +136,8 @@ def _sentences(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
             continue
         texts = {run: "none" if value is None else str(value) for run, value in values.items()}
         if what == "environment.git_commit":
-            shown = [
-                f"{text[:12]}…" + (" with uncommitted changes" if text.endswith("+") else "") for text in texts.values()
-            ]
+            ends = {run: " with uncommitted changes" if text.endswith("+") else "" for run, text in texts.items()}
+            shown = [f"{text[:12]}…{ends[run]}" if len(text) > 12 else text for run, text in texts.items()]
         else:
             shown = differing([*texts.values()])
         sentences.append(f"{what}: {', '.join(f'{text} ({run})' for text, run in zip(shown, texts, strict=True))}")
