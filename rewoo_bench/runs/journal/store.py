@@ -241,16 +241,6 @@ class JournalReader:
         """The tasks that the infrastructure failed when they were last asked, as text."""
         return {task for (task,) in self.database.read("SELECT task FROM questions WHERE failed")}
 
-    def mean_cost(self) -> Spent:
-        """The mean cost of a finished task; of one that was begun, where none is finished."""
-        of_tasks = "SELECT sum(billed_tokens) AS tokens, total(cost_usd) AS cost FROM calls {} GROUP BY task"
-        for chosen in ("WHERE task IN (SELECT task FROM questions WHERE NOT failed)", ""):
-            query = f"SELECT avg(tokens), avg(cost) FROM ({of_tasks.format(chosen)})"
-            ((tokens, cost_usd),) = self.database.read(query)
-            if tokens is not None:
-                return Spent(round(tokens), cost_usd)
-        return Spent()
-
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """The results of questions, in their order: rows and trace of each finished one."""
         names = [str(task) for task in tasks]
