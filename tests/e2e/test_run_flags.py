@@ -92,11 +92,11 @@ def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> N
 
 def test_keys_of_a_file_are_flags_or_the_keywords_of_python(capfd: pytest.CaptureFixture[str]) -> None:
     Path("run.toml").write_text(
-        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\nprovider_cache = true\nprogress = false\n'
+        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\nquestion_types = ["bridge"]\nprogress = false\n'
         "no-report = true\n"
     )
     assert run("--from", "run.toml", "--out", "here") == 0
-    assert (options("here")["provider_cache"], options("here")["report"]) == (True, False)
+    assert (options("here")["question_types"], options("here")["report"]) == (["bridge"], False)
     assert not Path("here/report.html").exists()
     assert capfd.readouterr().err == ""
 
