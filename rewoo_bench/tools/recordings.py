@@ -46,6 +46,10 @@ from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
 
+_TOOL_CALLS = """
+SELECT task, place, kind, name, request, nth, status, prompt, answer FROM calls WHERE kind = 'tool' ORDER BY rowid
+"""
+
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
 _DEEPEST = 6  # levels of a schema that is inferred
@@ -85,8 +89,8 @@ class Recording:
         tasks: defaultdict[str, dict[TaskKey, None]] = defaultdict(dict)
         with closing(connect_to_read(path)) as database:
             reader = JournalReader(database)
-            for row in database.each("calls"):
-                if row[2] != "tool" or not row[3]:
+            for row in database.each(_TOOL_CALLS):
+                if not row[3]:
                     continue
                 task = TaskKey(*json.loads(row[0]))
                 tasks[task.example_id][task] = None

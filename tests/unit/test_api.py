@@ -51,13 +51,6 @@ def test_a_frame_of_results_is_that_of_their_run(tmp_path: Path) -> None:
     assert len(results.calls_to_frame()) == frame["llm_calls"].sum() + frame["tool_calls"].sum()
 
 
-@pytest.mark.parametrize("texts", [["sample-001"], ("sample-001",), "sample-001"])
-def test_an_option_of_several_texts_takes_a_list_too(texts: Any) -> None:
-    assert [result.task.example.id for result in in_a_notebook_cell(architectures="direct", ids=texts)] == [
-        "sample-001"
-    ]
-
-
 def test_compare_summarise_and_plot_take_results_as_they_are(tmp_path: Path) -> None:
     results = in_a_notebook_cell(architectures=["rewoo", "react"], questions=8)
     ratio = rewoo_bench.compare(results).pairs[0]["total_tokens"].interval.estimate
@@ -89,19 +82,6 @@ def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
     paid = ["cost_usd", "usd_per_solved", "cached_input_tokens"]  # rows alone have no price
     own, of_rows = (each[~each["measure"].isin(paid)].reset_index(drop=True) for each in (own, of_rows))
     assert own.equals(of_rows)
-
-
-def test_a_comparison_has_dollars_at_a_chosen_price_with_an_interval() -> None:
-    chosen = rewoo_bench.compare(GOLDEN, prices="anthropic-5m").to_frame()
-    default = rewoo_bench.compare(GOLDEN).to_frame()
-    dollars = [rows[rows["measure"] == "cost_usd"] for rows in (chosen, default)]
-    assert [set(rows["kind"]) for rows in dollars] == [{"mean", "ratio", "geometric mean ratio"}] * 2
-    assert dollars[0]["estimate"].iloc[0] > dollars[1]["estimate"].iloc[0]
-    assert dollars[0]["low"].notna().all()
-    tokens = default[(default["measure"] == "total_tokens") & (default["kind"] == "mean")]
-    assert ((tokens["low"] <= tokens["estimate"]) & (tokens["estimate"] <= tokens["high"])).all()
-    with pytest.raises(UsageError, match=r"prices: they are of a run's calls\.parquet; give the run's folder"):
-        rewoo_bench.compare(rewoo_bench.load(GOLDEN), prices="openai")
 
 
 def test_objects_of_the_caller_are_kept_in_a_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
