@@ -44,7 +44,7 @@ from rewoo_bench.report.planned import read_planned
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.report.write import live_page, read_page
-from rewoo_bench.runs.folder import ENGINE_FILE, JOURNAL_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.folder import JOURNAL_FILE, QUESTIONS_FILE
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
@@ -323,9 +323,6 @@ def take_snapshot(folder: Path, work: Path) -> Snapshot:
     head, table = read_page([source], [folder])
     if so_far := progress(folder, past_run(folder)):
         head["facts"].append(("Progress", so_far))
-    if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
-        with suppress(OSError):
-            head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
     if live:  # what takes longest waits for the run's end
         return Snapshot(now, head, table, Trajectories([source], table))
     planned = read_planned([folder])

@@ -259,7 +259,7 @@ class _Session:
 async def spent_by(folder: Path) -> Spent:
     """What all sessions of a run have cost, a judge's calls included. Raises `DataError` and `JournalError`."""
     async with read_journal(folder / JOURNAL_FILE) as journal:
-        return (await to_thread.run_sync(journal.survey)).spent
+        return (await to_thread.run_sync(journal.survey))[1]
 
 
 def is_free(options: RunOptions) -> bool:

@@ -10,7 +10,6 @@ from command_runs import quiet
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.system.files import locked
-from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -71,16 +70,6 @@ def test_a_killed_run_and_one_that_goes_on(past: None, capsys: pytest.CaptureFix
     with locked(Path("results/local/new/run.lock"), ""):
         runs("--json")
     assert json.loads(capsys.readouterr().out)[0]["status"] == "running"
-
-
-def test_the_accuracy_of_a_model_has_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: "Neva") as server:
-        assert quiet("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
-                     "--out", "here") == 0  # fmt: skip
-    capsys.readouterr()
-    runs("here")
-    _, here = capsys.readouterr().out.splitlines()
-    assert "direct 0.00 " in here
 
 
 def test_a_run_without_its_table_says_what_to_do(past: None, capsys: pytest.CaptureFixture[str]) -> None:

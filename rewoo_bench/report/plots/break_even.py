@@ -13,14 +13,10 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from rewoo_bench.analysis.call_costs import calls_of, priced
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven
 from rewoo_bench.analysis.cost_laws import break_even as find_break_even
-from rewoo_bench.analysis.prices import (
-    SHARED_UNKNOWN,
-    calls_of,
-    own_models,
-    priced,
-)
+from rewoo_bench.analysis.prices import SHARED_UNKNOWN, own_models
 from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, FEWEST
 from rewoo_bench.config.price_sheets import Tariff, by_role, named_tariff
 from rewoo_bench.errors import NothingToDraw

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from plot_runs import oracle_run
 
-from rewoo_bench.analysis.prices import cached_tokens, priced, read_calls
+from rewoo_bench.analysis.call_costs import cached_tokens, priced, read_calls
 from rewoo_bench.config.price_sheets import CacheRule, named_tariff
 from rewoo_bench.runs.folder import load
 
