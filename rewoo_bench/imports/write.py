@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
@@ -415,7 +415,7 @@ def _model_call(index: int, place: Place, event: ModelCall, times: Times, questi
 
 def _counted(event: ModelCall, parts: PromptParts) -> Usage:
     """The tokens of a call by the pinned tokenizer, those of its prompt by parts; 0 for one that wasn't recorded."""
-    prompt = sum(astuple(parts))
+    prompt = sum(parts)
     if event.messages is not None:
         prompt += sum(map(count_tokens, _texts_of(_Same(event.tools))))
     reply = count_tokens(event.reply) + sum(count_call(call.name, call.arguments) for call in event.tool_calls)
