@@ -49,7 +49,7 @@ from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.folder import load_table, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.runs.rows import estimated, left_out
+from rewoo_bench.runs.rows import Rows, estimated, left_out
 from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
 from rewoo_bench.study.drawings import drawings, drawn, price_title
 from rewoo_bench.study.outcomes import (
@@ -279,7 +279,7 @@ def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
 
 def _says(run: Path) -> str:
     """The sentences of a run: those of `run` and `compare`."""
-    rows = load_table(run)
+    rows = Rows(load_table(run))
     return " ".join(verdicts_of_run(rows, pricing_of([run], rows, manifests(run))))
 
 

@@ -24,7 +24,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import cached_tokens
@@ -37,6 +36,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
+from rewoo_bench.runs.rows import Rows
 from rewoo_bench.text.tokens import count_tokens
 
 _KEY = ("architecture", "example_id", "trial")
@@ -136,10 +136,10 @@ def plannable(
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
     titles = {name: _title(list(of_models.values())) for name, of_models in tariffs.items()}
     frames = pd.DataFrame(of_calls), pd.DataFrame(of_tasks)
-    return Plannable(folder, *frames, dict(left_out), titles, pricing, _measured(folder, table))
+    return Plannable(folder, *frames, dict(left_out), titles, pricing, _measured(folder, Rows(table)))
 
 
-def _measured(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
+def _measured(folder: Path, rows: Rows) -> dict[str, list[str]]:
     """By loop what each planner of the run took of the same questions."""
     pricing, found = pricing_of([folder], rows, manifests(folder)), dict[str, list[str]]()
     for pair in pairs_of_run(rows, pricing):

@@ -23,7 +23,7 @@ from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData
 from rewoo_bench.report.plots.style import GREY, INK, Picture
-from rewoo_bench.runs.rows import read_columns
+from rewoo_bench.runs.rows import Rows
 
 SIDES = LinearSegmentedColormap.from_list("cheaper", ["#2166ac", "#92c5de", "#f7f7f7", "#f4a582", "#b2182b"])
 _PRICE_STEP = PRICES[1] - PRICES[0]
@@ -43,14 +43,14 @@ def break_even(data: PlotData, pair: tuple[str, str]) -> Picture:
     tariff, sides = named_tariff(data.price), data.rows[data.rows["architecture"].isin(pair)]
     if not tariff.input:
         raise NothingToDraw(f"needs a price of input, and {tariff.model} has none")
-    roles = by_role(tariff, own_models(read_columns(sides, ["model", "planner_model", "solver_model"])), {})
+    roles = by_role(tariff, own_models(Rows(sides)), {})
     if len(set(roles.values())) > 1:
         raise NothingToDraw(f"{tariff.model}: the planner or solver has a model of its own, at other prices")
     if not {first, second} <= set(data.architectures):
         raise data.lacks_pair(*pair)
     if not len(data.calls):
         raise NothingToDraw(f"needs what prompts share: {SHARED_UNKNOWN}")
-    calls = calls_of(data.calls, sides)
+    calls = calls_of(data.calls, Rows(sides))
     costs, sizes = priced(calls, roles), calls.columns
     if np.isnan(costs.usd).any():
         raise NothingToDraw(f"needs what prompts share: {SHARED_UNKNOWN}")
