@@ -361,7 +361,8 @@ def _cells(of: Summary, k: int, means: Mapping[str, float | None], mark: str) ->
     some = f" (n = {of.latency_n:,})" if of.latency_n < of.questions else ""  # some may be recalled
 
     def seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
-        return "-" if value is None else mean_text(value, Estimate(value, *(bounds or (None, None)), 0), ".2f") + some
+        low, high = bounds or (None, None)
+        return "-" if value is None else mean_text(value, Estimate(value, low, high, 0), ".2f") + some
 
     parts = {"planner": "planner", "solver": "solver", "LLM tool": "tool_llm", "agent": "agent", "router": "router"}
     return {

@@ -27,7 +27,8 @@ import numpy as np
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.analysis.prices import EXAMPLE, priced, read_calls
+from rewoo_bench.analysis.call_costs import priced, read_calls
+from rewoo_bench.analysis.prices import EXAMPLE
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.config.price_sheets import named_tariff

@@ -125,7 +125,7 @@ def test_the_command_says_why_agents_failed(provider: DialectServer, capfd: pyte
     assert "most common error of an agent: the agent ended with exit code 1: no idea" in lines
 
 
-@pytest.mark.parametrize("flag", ["--quiet", "--json", "--no-report"])
+@pytest.mark.parametrize("flag", ["--json", "--no-report"])
 def test_an_agent_that_failed_on_every_question_is_no_success(
     provider: DialectServer, capfd: pytest.CaptureFixture[str], flag: str
 ) -> None:
@@ -136,7 +136,7 @@ def test_an_agent_that_failed_on_every_question_is_no_success(
     assert line.startswith(failed)
     assert "no-such-file.py" in line
     assert read_manifest(Path("out")).status == "done"
-    assert quiet("--resume", "out", "--quiet") == 1
+    assert quiet("--resume", "out") == 1
 
 
 def test_questions_whose_agent_failed_are_failed_questions(
