@@ -92,7 +92,6 @@ def overview(
         "sentences": sentences,
         "notes": notes,
         "threats": list(_caveats(rows, manifests, folders, comparison)),
-        "claims": claim_lines(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
 

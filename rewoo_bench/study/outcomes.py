@@ -43,7 +43,8 @@ from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.rows import Rows, left_out
 from rewoo_bench.study.declaration import Cell, Outcome, Study, decides, outcome_name
-from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N, why_exploratory
+from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N
+from rewoo_bench.study.status import why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
