@@ -95,7 +95,7 @@ def test_a_comparison_has_dollars_at_a_chosen_price_with_an_interval() -> None:
     chosen = rewoo_bench.compare(GOLDEN, prices="anthropic-5m").to_frame()
     default = rewoo_bench.compare(GOLDEN).to_frame()
     dollars = [rows[rows["measure"] == "cost_usd"] for rows in (chosen, default)]
-    assert [set(rows["kind"]) for rows in dollars] == [{"mean", "ratio", "geometric mean ratio"}] * 2
+    assert [set(rows["kind"]) for rows in dollars] == [{"mean", "ratio"}] * 2
     assert dollars[0]["estimate"].iloc[0] > dollars[1]["estimate"].iloc[0]
     assert dollars[0]["low"].notna().all()
     tokens = default[(default["measure"] == "total_tokens") & (default["kind"] == "mean")]

@@ -86,7 +86,6 @@ def test_the_n_is_that_of_the_interval_in_its_row() -> None:
     assert [cells(shown, "means per question")[name][0] for name in ("rewoo", "react")] == ["5", "6"]
     assert cells(shown, "differences of accuracy")["react - rewoo"][:2] == ["5", "3 of 12"]
     assert comparison.pairs[0]["exact_match"].interval.n == 5
-    assert "rows: questions times trials" in shown
     means = comparison.to_frame().query("kind == 'mean' and measure == 'total_tokens'")
     assert means["n"].tolist() == [5, 6]
 
@@ -101,7 +100,6 @@ def test_of_one_pair_the_column_names_who_was_right_alone() -> None:
     )
     table = cells(both, "differences of accuracy")
     assert (table["difference"][3], table["react - rewoo"][3]) == ("only first / only second", "2 / 1")
-    assert "the first is a and the second is b" in both
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
