@@ -121,13 +121,3 @@ def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
     assert "sample, openai/small_1 (planner big): tokens per question" in shown
     shown = str(compare(frame(system(planner_model="big"), system("react"))))
     assert "sample, rewoo: openai/small_1 (planner big): tokens per question" in shown
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_loops_have_a_column_where_there_are_some(form: ComparisonFormat) -> None:
-    looped = system("react", loop_tokens=0)
-    looped[0] |= {"stop_reason": "step_limit", "loop_step": 2, "loop_tokens": looped[0]["total_tokens"] // 2}
-    text = render_comparison(compare(frame(system(loop_tokens=0), looped)), form)
-    assert "in loops (of tokens)" in text
-    assert "16.7% (7.7%)" in text.replace("\\%", "%")
-    assert "in loops" not in render_comparison(compare(frame(system(), system("react"))), form)

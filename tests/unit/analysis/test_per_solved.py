@@ -21,12 +21,6 @@ def test_equal_amounts_leave_wilsons_interval_of_the_share() -> None:
     assert 500 / found.low + 500 / found.high == pytest.approx(2 * centre)
 
 
-def test_what_every_question_solves_is_the_mean() -> None:
-    found = per_solved([90, 110] * 15, [1] * 30)
-    assert found.estimate == 100
-    assert found.low < 100 < found.high
-
-
 def test_the_bounds_of_what_every_question_solves_are_the_roots_of_its_equation() -> None:
     """(1 - p)² = z² / n (p (1 - p) + c² p²), and beyond p = 1 without the share's own variance: Student's bound."""
     found = per_solved([80, 120] * 15, [1] * 30)
@@ -71,12 +65,6 @@ def test_trials_of_a_question_are_one_observation() -> None:
     assert (thrice.estimate, thrice.n) == (once.estimate, 30)
     assert thrice.low == pytest.approx(once.low, rel=0.02)
     assert thrice.high == pytest.approx(once.high, rel=0.02)
-
-
-def test_a_system_beside_itself_is_one() -> None:
-    amounts = np.arange(100, 130)
-    found = ratio_per_solved((amounts, RIGHT), (amounts * 2, RIGHT), least=1)
-    assert (found.estimate, found.low, found.high) == pytest.approx((2.0, 2.0, 2.0), abs=0.3)
 
 
 @pytest.mark.parametrize(("a", "b", "estimate"), [(0, 1, 0.0), (1, 0, math.inf), (0, 0, math.nan)])

@@ -117,15 +117,6 @@ def test_estimated_tokens_are_marked() -> None:
     assert "tokens estimated" not in summary_table(summaries_of(frame(row())))
 
 
-def test_a_judges_column_is_there_where_it_judged() -> None:
-    judged = frame(row(judged_correct=True), row(example_id="q1", judged_correct=False))
-    assert one(judged).judged_correct.mean == 0.5
-    assert ("judged" in summary_table(summaries_of(judged)), "judged" in summary_table(summaries_of(frame(row())))) == (
-        True,
-        False,
-    )
-
-
 def test_a_question_with_more_trials_weighs_no_more() -> None:
     tokens = {"q0": [100, 200, 300, 400], "q1": [500]}
     rows = [row(example_id=q, trial=trial, total_tokens=n) for q, ns in tokens.items() for trial, n in enumerate(ns)]
@@ -223,19 +214,6 @@ def test_none_solved_is_said_with_what_one_costs_at_least() -> None:
 
 def test_an_oracle_solves_nothing_by_itself() -> None:
     assert "per solved" not in summary_table(summaries_of(frame(row(model="oracle"))))
-
-
-def test_no_rows_make_no_table() -> None:
-    assert summary_table(summaries_of(frame())) == ""
-
-
-def test_questions_that_were_cut_while_thinking_have_a_column_where_there_are_any() -> None:
-    right = [row(example_id="q1"), row(example_id="q2")]
-    assert "reasoning_truncated" not in summary_table(summaries_of(frame(*right)))
-    cut = row(example_id="q3", stop_reason="reasoning_truncated", exact_match=False, f1=0.0)
-    summary = one(frame(*right, cut))
-    assert summary.reasoning_truncated == 1
-    assert summary_table([summary]).splitlines()[2].endswith("reasoning_truncated")
 
 
 def test_a_median_of_some_questions_says_of_how_many() -> None:
