@@ -12,9 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, Literal
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal
 
 from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair
 from rewoo_bench.analysis.prices import Pricing, of_dollars
@@ -47,6 +45,9 @@ from rewoo_bench.text.escaping import (
     text_table,
     with_finite_numbers,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
@@ -141,6 +142,8 @@ class Comparison:
         `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
         outside the family that Holm's adjustment is for, `rare` an interval that a rare event may be missing in.
         """
+        import pandas as pd  # the end of a small run needn't wait for it
+
         rows: list[dict[str, Any]] = []
         for system in self.systems:
             rows += _rows_of_system(system)

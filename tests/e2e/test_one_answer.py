@@ -115,12 +115,13 @@ def of_questions(run: Path) -> Iterator[Said]:
 
 
 def of_plot(run: Path) -> Iterator[Said]:
-    """The ratio and its interval, which the figure has in its title and beside it."""
+    """The ratio and its interval, which the figure has in its title and below it."""
     (_, picture), *_ = draw(read([run]), only=["ratio"], pair=("rewoo", "react"))
-    texts = [text.get_text() for axes in picture.figure.axes for text in axes.texts]
-    ratio = next(text for text in texts if text.endswith("×") and len(text) > 4)
-    low, high = re.search(r"interval ([\d.]+) to ([\d.]+)", " ".join(texts)).groups()  # type: ignore[union-attr]  # it is there
-    yield "plot", "react / rewoo: total tokens, two digits", f"{ratio[:-1]} [{low}, {high}]"
+    text = " ".join(text.get_text() for text in picture.figure.texts)
+    found = re.search(r"took ([\d.]+) times.* interval ([\d.]+) to ([\d.]+)\.", text, re.DOTALL)
+    assert found, text
+    ratio, low, high = found.groups()
+    yield "plot", "react / rewoo: total tokens, two digits", f"{ratio} [{low}, {high}]"
 
 
 def of_runs(run: Path) -> Iterator[Said]:

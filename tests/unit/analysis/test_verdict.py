@@ -17,12 +17,12 @@ import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
 from rewoo_bench.analysis.pairs import Effect, Pair, way_round
-from rewoo_bench.analysis.prices import Pricing, at_once, own_prices, pricing_of
+from rewoo_bench.analysis.prices import Pricing, at_once, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
-from rewoo_bench.analysis.verdict import verdict, verdicts_of_run
+from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.runs.folder import load, load_table, manifests
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.rows import Rows, flag_lines
 
 RIGHT = "1100" * 15
@@ -110,7 +110,6 @@ def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path
     compared = compare(load(run), manifests=manifests(run), intersect=True)
     effect = compared.pairs[0]["total_tokens"]
     assert effect.p < 0.05 < effect.p_holm
-    assert verdicts_of_run(Rows(load_table(run)), own_prices(manifests(run))) == compared.verdicts
     assert compared.verdicts[0] == "In tokens react and rewoo are too close to call."
 
 
@@ -259,14 +258,6 @@ def test_a_run_without_calls_has_no_dollars_and_says_why(tmp_path: Path) -> None
     assert (pricing.cost_usd, pricing.note[:12]) == (None, "no dollars: ")
     with pytest.raises(DataError, match=r"run' has no calls.parquet"):
         pricing_of([run], load(run), manifests(run), ["openai:gpt-4o"])
-
-
-def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
-    run, table = run_of_two(tmp_path / "run"), Rows(load_table(tmp_path / "run"))
-    pricing, read = pricing_of([run], table, manifests(run)), manifests(run)
-    compared = compare(load(run), manifests=read, intersect=True, pricing=pricing_of([run], load(run), read))
-    assert verdicts_of_run(table, pricing) == compared.verdicts
-    assert "dollars are under OpenAI's rule: prefixes of 1,024" in str(compared)
 
 
 CRASHED: dict[str, Any] = {
