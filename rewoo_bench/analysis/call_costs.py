@@ -42,7 +42,6 @@ _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
     *("billed_output_tokens", "latency_s", *SHARED),
 )
-_PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
 PRICED_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
 """Columns of calls.parquet that a price takes."""
@@ -90,15 +89,9 @@ def read_calls(folder: Path, rows: Rows | pd.DataFrame) -> Calls:
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:
-        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), Rows.of(rows))
+        return calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), Rows.of(rows))
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
-    for name in _PARTS_OF_INPUT:
-        values, tokens = calls.columns[name], calls.columns["input_tokens"]
-        if (wrong := (values < 0) | (values > tokens)).any():
-            found = f"{values[wrong][0]:.0f} of {tokens[wrong][0]:.0f} input tokens"
-            raise DataError(f"{folder / CALLS_FILE}: the column {name!r} has {found}")
-    return calls
 
 
 def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rewoo_bench.analysis.comparison_tables import Comparison, PairUnder, System, Under
-from rewoo_bench.analysis.cost_laws import even_price
 from rewoo_bench.analysis.pairs import Pair, adjusted, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
@@ -127,6 +126,14 @@ def compare(
     return Comparison(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under))
 
 
+def compare_run(rows: Rows, pricing: Pricing) -> Comparison | None:
+    """The architectures of one run on the questions that all have ended; None where there is no such question."""
+    try:
+        return compare(rows, pricing=pricing, intersect=True)
+    except UsageError:
+        return None
+
+
 def _part(rows: Rows, name: str) -> Rows:
     """The rows of a subset, with its name behind that of the data set."""
     return rows.assign(dataset=np.array([f"{dataset}, {name}" for dataset in rows["dataset"]], dtype=object))
@@ -145,6 +152,16 @@ def _priced_columns(prices: Sequence[Pricing]) -> dict[str, Floats]:
     return found
 
 
+def _even_price(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
+    """The price of cached input at which two architectures cost the same; NaN where they do at none from 0 to 1.
+
+    Of each what is paid for everything else, and the cached tokens, on the same questions; both in units of input.
+    """
+    (paid_a, cached_a), (paid_b, cached_b) = ([float(values.sum()) for values in side] for side in (a, b))
+    price = (paid_b - paid_a) / (cached_a - cached_b) if cached_a != cached_b else math.nan
+    return price if 0 <= price <= 1 else math.nan
+
+
 def _under(dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Sequence[tuple[str, str]]) -> Under:
     """The dollars of aligned rows under a price, and the ratios of pairs (a, b)."""
     tariff, usd, cached, pairs = price.tariff, dict[str, Floats](), dict[str, Floats](), []
@@ -159,7 +176,7 @@ def _under(dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Seq
         ratio, even_at = ratio_of_means(usd[a][both], usd[b][both], clusters=questions[a][both]), math.nan
         if tariff and tariff.input:
             paid = {side: (usd[side] - cached[side] * tariff.cache_read) / tariff.input for side in (a, b)}
-            even_at = even_price((paid[a][both], cached[a][both]), (paid[b][both], cached[b][both]))
+            even_at = _even_price((paid[a][both], cached[a][both]), (paid[b][both], cached[b][both]))
         pairs.append(PairUnder(a, b, ratio, even_at))
     return Under(
         dataset,

@@ -12,11 +12,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
-
-from rewoo_bench.analysis.pairs import ALPHA, PASS, PER_SOLVED, Effect, Pair
+from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair
 from rewoo_bench.analysis.prices import Pricing, of_dollars
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
@@ -47,7 +45,9 @@ from rewoo_bench.text.escaping import (
     text_table,
     with_finite_numbers,
 )
-from rewoo_bench.text.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
@@ -142,6 +142,8 @@ class Comparison:
         `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
         outside the family that Holm's adjustment is for, `rare` an interval that a rare event may be missing in.
         """
+        import pandas as pd  # the end of a small run needn't wait for it
+
         rows: list[dict[str, Any]] = []
         for system in self.systems:
             rows += _rows_of_system(system)
@@ -155,8 +157,6 @@ class Comparison:
                 if effect.discordant:
                     tested |= {"only_system": effect.discordant.only_b, "only_against": effect.discordant.only_a}
                 rows.append({**_row_of_pair(pair, effect.measure, effect.kind, effect.interval), **tested, **marks})
-                if effect.geometric:
-                    rows.append(_row_of_pair(pair, effect.measure, "geometric mean ratio", effect.geometric))
         for pair in self.pairs:
             if pair.both_answered is not None:
                 rows.append(_row_of_pair(pair, "total_tokens", "ratio where both answered", pair.both_answered))
@@ -327,7 +327,7 @@ def _ratios(pair: Pair, effect: Effect) -> Iterator[dict[str, str]]:
     yield _ratio(pair, effect)
     if effect.measure == "total_tokens" and (some := pair.both_answered):
         row = {"ratio": f"{pair.b} / {pair.a}", "of": BOTH_ANSWERED, "n": f"{some.n:,}"}
-        yield {**row, "of means": _interval(some, ".3f"), "p": "-", "geometric mean": "-"}
+        yield {**row, "of means": _interval(some, ".3f"), "p": "-"}
 
 
 def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
@@ -335,9 +335,7 @@ def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
     value = effect.interval
     row = {"ratio": f"{pair.b} / {pair.a}", "of": _NAMES[effect.measure], "n": f"{value.n:,}"}
     if effect.measure not in PER_SOLVED:
-        geometric = _interval(effect.geometric, ".3f") if effect.geometric else "-"
-        tested = {"p": _p(effect.p_holm), "geometric mean": geometric}
-        return {**row, "of means": _interval(value, ".3f"), **tested}
+        return {**row, "of means": _interval(value, ".3f"), "p": _p(effect.p_holm)}
     if math.isnan(value.estimate):
         shown = "none solved"
     elif not 0 < value.estimate < math.inf:
@@ -426,47 +424,19 @@ def notes(comparison: Comparison) -> list[str]:
         under, own = (tariff.under, tariff.notes) if tariff else (pricing.under, ())
         lines.append("; ".join(filter(None, [f"{pricing.asked} is {under}", pricing.note, *own])))
     if comparison.under:
-        lines.append(
-            f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same, if "
-            "there is one up to that of input; each architecture, trial and model of a role has a cache of its own, "
-            "and a hit is certain"
-        )
+        lines.append(f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same")
     if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
         lines.append("tokens are estimated, in part or all, where no usage was reported")
     if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
-    ratios = [effect.interval for pair in comparison.pairs for effect in pair.figures if effect.kind == "ratio"]
-    if ratios:
-        least, most = min(ratio.n for ratio in ratios), max(ratio.n for ratio in ratios)
-        questions = counted(most, "question") if least == most else f"{least:,} to {counted(most, 'question')}"
-        lines.append(f"with {questions} a rare event may be missing from every ratio (results/coverage.md)")
-    if any(pair.both_answered for pair in comparison.pairs):
-        lines.append(f"{BOTH_ANSWERED}: leaves out questions by how they ended, which may be the hard ones")
     intervals = [mean for system in comparison.systems for mean in system.intervals.values()]
     intervals += [effect.interval for pair in comparison.pairs for effect in pair.figures]
     intervals += [usd for each in comparison.under for usd in each.usd.values()]
     intervals += [pair.ratio for each in comparison.under for pair in each.pairs]
     if any(interval.rare for interval in intervals):
         lines.append(OF_RARE)
-    if any(pair.rows > pair.questions for pair in comparison.pairs):
-        lines.append("n: questions; rows: questions times trials, the trials of a question are one observation")
-    if len(comparison.pairs) > len({pair.dataset for pair in comparison.pairs}):
-        alone = "rows that only one of the two got right; in `a - b` the first is a and the second is b"
-        lines.append(f"{DISCORDANT}: {alone}")
-    if any(system.summary.passes for system in comparison.systems):
-        lines.append(
-            f"pass^k: the share of questions that k trials would all answer right; {FLIPS}: questions that some trials "
-            "answered right and others wrong"
-        )
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
-        has_trials = any(pair.rows > pair.questions for pair in comparison.pairs)
-        test = "a sign-flip test of whole questions" if has_trials else "exact McNemar"
-        lines.append(
-            f"p: of EM ({test}), total tokens and cost, adjusted for these {size} tests together (Holm); "
-            "other measures are exploratory and have none"
-        )
-        lines.append(
-            f"detectable: the smallest EM difference that such a test shows 4 times in 5 (at {ALPHA:g} / {size})"
-        )
+        of = f"of EM, total tokens and cost, adjusted for these {size} tests together (Holm)"
+        lines.append(f"p: {of}; how each figure is made: results/statistics.md")
     return lines

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rewoo_bench.analysis.stats.paired import Floats, Interval, ratio_of_means
+from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import PARTS
 from rewoo_bench.runs.rows import left_out
@@ -302,16 +302,6 @@ class BreakEven:
     """Questions of the first architecture that the second one lacks, or has no tool call in."""
     predicted: Formula | None
     """None where the formulas don't cover the pair, or there are too few different questions to fit them."""
-
-
-def even_price(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
-    """The price of cached input at which two architectures cost the same; NaN where they do at none from 0 to 1.
-
-    Of each what is paid for everything else, and the cached tokens, on the same questions; both in units of input.
-    """
-    (paid_a, cached_a), (paid_b, cached_b) = ([float(values.sum()) for values in side] for side in (a, b))
-    price = (paid_b - paid_a) / (cached_a - cached_b) if cached_a != cached_b else math.nan
-    return price if 0 <= price <= 1 else math.nan
 
 
 def break_even(questions: pd.DataFrame, pair: tuple[str, str]) -> BreakEven:

@@ -27,7 +27,6 @@ from rewoo_bench.analysis.stats.paired import (
     difference_and_p,
     difference_of_proportions,
     discordant,
-    geometric_mean_ratio,
     ratio_and_p,
 )
 from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, ratio_per_solved
@@ -65,7 +64,6 @@ class Effect:
     """Independent pairs that the rows are worth."""
     detectable: float | None = None
     """The smallest difference that exact McNemar at Holm's first step shows 4 times in 5 (`adjusted`)."""
-    geometric: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +181,7 @@ def _ratios(a: Rows, b: Rows, clusters: NDArray[Any] | None, oracle: bool) -> li
         first, second, questions = _known_of_both(name, a, b, clusters)
         if first.any() and (len(first) == len(a[name]) or name != "cost_usd"):
             interval, p = ratio_and_p(first, second, questions)
-            geometric = geometric_mean_ratio(first, second, questions)
-            effects.append(Effect(name, "ratio", interval, p, p, geometric=geometric))
+            effects.append(Effect(name, "ratio", interval, p, p))
     for name, amount in PER_SOLVED.items():
         if oracle or not a[amount].any() or not b[amount].any():
             continue

@@ -158,8 +158,7 @@ def priced_rows(
     those of `load(*runs)`, or of `load_table`. Raises `UsageError` for a price that doesn't exist, and `DataError`
     where a run has no calls.parquet.
     """
-    rows = Rows.of(rows)
-    of_runs = _calls_of_runs(runs, rows)
+    of_runs = _calls_of_runs(runs, Rows.of(rows))
     models = [own_models(run.rows) for run in of_runs]
     of_calls = tuple(sorted({model for run in of_runs for model in run.calls.model}))
     is_counted = as_counted and all(run.calls.is_counted for run in of_runs)

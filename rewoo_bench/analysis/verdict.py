@@ -12,14 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
-import numpy as np
-
-from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, adjusted, paired, reference, way_round
+from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair
 from rewoo_bench.analysis.prices import Pricing
 from rewoo_bench.analysis.stats.paired import FEWEST
-from rewoo_bench.runs.rows import Rows
 
 _UNITS = {"total_tokens": "tokens", "cost_usd": "dollars", "exact_match": "accuracy"}
 _MOST = 3
@@ -107,25 +103,3 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
         said = said or _of_several(own, pricing)
         lines += [f"{dataset}: {line}" if len(datasets) > 1 else line for line in said]
     return lines
-
-
-def verdicts_of_run(rows: Rows, pricing: Pricing) -> list[str]:
-    """The sentences of one run: each architecture beside the first that plans, on the questions that all have ended."""
-    return verdicts(pairs_of_run(rows, pricing), pricing)
-
-
-def pairs_of_run(rows: Rows, pricing: Pricing) -> Sequence[Pair]:
-    """The pairs of one run; none where no question was ended by all."""
-    rows = pricing.of(rows)
-    keys = rows.question * (1 + rows["trial"].max(initial=0)) + rows["trial"]
-    names, order = rows.texts("architecture"), np.argsort(keys, kind="stable")
-    rows, keys = rows.where(order), keys[order]
-    own = {name: rows["architecture"] == name for name in names}
-    shared = reduce(np.intersect1d, (keys[some] for some in own.values()), keys)
-    if not len(shared):
-        return ()
-    kept = {name: rows.where(some & np.isin(keys, shared)) for name, some in own.items()}
-    first = reference(kept)
-    dataset, oracle = rows["dataset"][0], bool(rows.oracle.any())
-    pairs = [way_round(first, other) for other in kept if other != first]
-    return adjusted([paired(dataset, (a, kept[a]), (b, kept[b]), oracle=oracle) for a, b in pairs])

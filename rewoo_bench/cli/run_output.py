@@ -11,9 +11,9 @@ from statistics import mode
 import click
 import numpy as np
 
+from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
-from rewoo_bench.analysis.verdict import verdicts_of_run
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
@@ -104,7 +104,8 @@ def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], 
     """The tables, and what it comes to in at most three sentences; of one architecture at which prices dollars are."""
     if summaries:
         click.echo(terminal(f"\n{summary_table(summaries)}\n"))
-        lines = verdicts_of_run(rows, pricing) if len(summaries) > 1 else []
+        compared = compare_run(rows, pricing) if len(summaries) > 1 else None
+        lines = compared.verdicts if compared else []
         if not lines and pricing.name:
             lines = [f"Dollars are at {pricing.name}."]
         for line in lines:

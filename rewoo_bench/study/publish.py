@@ -34,8 +34,8 @@ from tempfile import TemporaryDirectory
 
 from markdown_it import MarkdownIt
 
+from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import EXAMPLE, pricing_of
-from rewoo_bench.analysis.verdict import verdicts_of_run
 from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import NO_CACHE, named_tariff
 from rewoo_bench.errors import SpecError, UsageError
@@ -273,7 +273,8 @@ def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
 def _says(run: Path) -> str:
     """The sentences of a run: those of `run` and `compare`."""
     rows = Rows(load_table(run))
-    return " ".join(verdicts_of_run(rows, pricing_of([run], rows, manifests(run))))
+    compared = compare_run(rows, pricing_of([run], rows, manifests(run)))
+    return " ".join(compared.verdicts if compared else ())
 
 
 def _without_data(results: StudyResults, name: str) -> str:

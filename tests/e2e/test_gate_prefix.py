@@ -15,7 +15,7 @@ from command_runs import quiet
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.gate.check import check_run
-from rewoo_bench.gate.verdict import Verdict, verdict_text
+from rewoo_bench.gate.verdict import Verdict
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -78,24 +78,6 @@ def test_the_price_of_a_prefix_is_that_of_a_cache_that_holds_it(monkeypatch: pyt
     assert f"; up to {usd['now'] / usd['before']:.2f} times the price under OpenAI's rule: " in check.text
 
 
-def test_no_price_is_named_where_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    verdict = judged(monkeypatch, "react", "Broken", "")
-    assert (verdict.failures, "times the price" in verdict_text(verdict)) == ((), False)
-
-
-def test_a_replay_has_the_prefixes_and_prices_of_the_run_that_it_replays(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = judged(monkeypatch, "react", "Broken", "tools in any order")
-    for run, broken in (("before", ""), ("now", "tools in any order")):
-        monkeypatch.setenv("PREFIX", broken)
-        shutil.move(run, f"of {run}/recorded")  # a recording is another model where its folder has another name
-        assert quiet("--arch", "./mine", "--model", f"replay/of {run}/recorded", "--out", f"{run} again") == 0
-    texts = [
-        [check.text for check in verdict.failures if check.metric == "shared_prefix_tokens"]
-        for verdict in (first, check_run("now again", baseline="before again"))
-    ]
-    assert texts[0] == texts[1] != []
-
-
 def test_a_cache_that_reads_less_has_the_prefix_as_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = judged(monkeypatch, "react", "Broken", "time")
     (check,) = [check for check in verdict.failures if check.name == "cached_input_tokens"]
@@ -110,12 +92,6 @@ def test_a_trace_behind_a_text_that_changes_fails_though_the_provider_reports_no
     assert check.name == "cacheable_tokens"
     said = r"; a question's prompts share less with its earlier ones: .*; up to 1\.\d\d times the price under OpenAI's"
     assert re.search(said, check.text)
-
-
-def test_prefixes_of_questions_that_were_set_to_0_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert judged(monkeypatch, "react", "Broken", "", reports_cache=False).failures == ()
-    zeroed(Path("now/calls.parquet"), "shared_question_tokens", "shared_marked_tokens")
-    assert [check.name for check in check_run("now", baseline="before").failures] == ["cacheable_tokens"]
 
 
 def test_the_same_prompts_share_the_same_prefix_whatever_runs_at_once() -> None:

@@ -84,6 +84,19 @@ def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
     assert own.equals(of_rows)
 
 
+def test_a_comparison_has_dollars_at_a_chosen_price_with_an_interval() -> None:
+    chosen = rewoo_bench.compare(GOLDEN, prices="anthropic-5m").to_frame()
+    default = rewoo_bench.compare(GOLDEN).to_frame()
+    dollars = [rows[rows["measure"] == "cost_usd"] for rows in (chosen, default)]
+    assert [set(rows["kind"]) for rows in dollars] == [{"mean", "ratio"}] * 2
+    assert dollars[0]["estimate"].iloc[0] > dollars[1]["estimate"].iloc[0]
+    assert dollars[0]["low"].notna().all()
+    tokens = default[(default["measure"] == "total_tokens") & (default["kind"] == "mean")]
+    assert ((tokens["low"] <= tokens["estimate"]) & (tokens["estimate"] <= tokens["high"])).all()
+    with pytest.raises(UsageError, match=r"prices: they are of a run's calls\.parquet; give the run's folder"):
+        rewoo_bench.compare(rewoo_bench.load(GOLDEN), prices="openai")
+
+
 def test_objects_of_the_caller_are_kept_in_a_folder_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = in_a_notebook_cell(
         dataset=EXAMPLES, architectures="direct", model=ScriptedModel(neva), questions=2, out=tmp_path / "run"

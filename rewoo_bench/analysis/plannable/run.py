@@ -27,10 +27,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import cached_tokens
+from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.plannable.steps import KINDS, Source, ToolStep, TracedTask, traced_tasks
 from rewoo_bench.analysis.prices import SHOWN, example_note, own_tariffs, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.analysis.verdict import pairs_of_run, verdict
+from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.config.price_sheets import Tariff, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
@@ -142,7 +143,8 @@ def plannable(
 def _measured(folder: Path, rows: Rows) -> dict[str, list[str]]:
     """By loop what each planner of the run took of the same questions."""
     pricing, found = pricing_of([folder], rows, manifests(folder)), dict[str, list[str]]()
-    for pair in pairs_of_run(rows, pricing):
+    compared = compare_run(rows, pricing)
+    for pair in compared.pairs if compared else ():
         if pair.loop_and_plan:
             found.setdefault(pair.b, []).extend(verdict(pair, pricing))
     return found

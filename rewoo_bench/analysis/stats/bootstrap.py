@@ -38,7 +38,7 @@ def ratio_by_bootstrap(
     or many, and where so few differ, or one by so much, that resamples without nearly all of the spread reach into
     the tails.
     """
-    first, second = by_question(a, b, clusters, "amounts")
+    first, second = by_question(a, b, clusters)
     if len(first) < 2 or not first.any() or not second.any():
         return ratio_of_means(first, second, level=level)
     low, high = log_ratio_bounds(first, second, level)

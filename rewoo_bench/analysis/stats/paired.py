@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # scipy.special at its first use: a quarter of a second that an exact gate is spared
@@ -38,7 +38,6 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.rows import averaged, exact_mean
 
 Floats = NDArray[np.float64]
-Scale = Literal["numbers", "amounts", "yes or no"]
 FEW = 3.0  # questions that make the spread
 FEWEST = 20  # questions of a sample
 WEIGHT = 2.0  # of what is added, if one question makes the spread; chosen for coverage (results/coverage.md)
@@ -75,38 +74,21 @@ def brackets(low: float, high: float, show: Callable[[float], str]) -> str:
 
 
 def paired_columns(
-    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, scales: tuple[Scale, Scale] = ("numbers", "numbers")
+    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None
 ) -> tuple[Floats, Floats, NDArray[Any] | None]:
     """Both columns as numbers, and the question of each row where one is given. Raises `DataError`."""
-    columns: list[Floats] = []
-    for name, values, scale in zip("ab", (a, b), scales, strict=True):
-        try:
-            numbers = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError(f"{name} holds a value that is no number; leave out pairs with one") from None
-        if numbers.ndim != 1:
-            raise DataError(f"{name} has {numbers.ndim} dimensions; expected a column")
-        bad = np.flatnonzero(~np.isfinite(numbers))
-        if len(bad):
-            raise DataError(f"{name}[{bad[0]}] is {numbers[bad[0]]}: expected finite numbers; leave out pairs with one")
-        if scale == "yes or no" and len(other := numbers[(numbers != 0) & (numbers != 1)]):
-            raise DataError(f"{float(other[0])!r} is neither right (1) nor wrong (0)")
-        if scale == "amounts" and len(numbers) and numbers.min() < 0:
-            raise DataError(f"{float(numbers.min())!r} is negative: a ratio is of amounts")
-        columns.append(numbers)
-    first, second = columns
-    labels = None if clusters is None else np.asarray(clusters)
-    if len(first) != len(second) or (labels is not None and len(labels) != len(first)):
-        lengths = f"a has {len(first)}, b {len(second)}" + (f", clusters {len(labels)}" if labels is not None else "")
-        raise DataError(f"paired columns differ in length: {lengths}")
-    return first, second, labels
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if len(first) != len(second):
+        raise DataError(f"paired columns differ in length: {len(first)} and {len(second)}")
+    for name, values in (("a", first), ("b", second)):
+        if len(bad := np.flatnonzero(~np.isfinite(values))):
+            raise DataError(f"{name}[{bad[0]}] is {values[bad[0]]}: expected finite numbers; leave out pairs with one")
+    return first, second, None if clusters is None else np.asarray(clusters)
 
 
-def by_question(
-    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, scale: Scale = "numbers"
-) -> tuple[Floats, Floats]:
+def by_question(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats]:
     """Both columns with one value a question: [1, 3, 5] of the questions 1, 1, 2 are [2, 5]."""
-    first, second, labels = paired_columns(a, b, clusters, (scale, scale))
+    first, second, labels = paired_columns(a, b, clusters)
     first, second = averaged(labels, first, second)
     return first, second
 
@@ -221,7 +203,7 @@ def ratio_of_means(a: ArrayLike, b: ArrayLike, *, clusters: ArrayLike | None = N
 
 def ratio_and_p(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, level: float = 0.95) -> tuple[Interval, float]:
     """`ratio_of_means`, and p of "the means are equal": below 0.05 exactly where the 95% interval leaves 1 out."""
-    first, second = by_question(a, b, clusters, "amounts")
+    first, second = by_question(a, b, clusters)
     n = len(first)
     if n < 2 or not first.any() or not second.any():
         above, below = math.fsum(second), math.fsum(first)
@@ -234,24 +216,6 @@ def ratio_and_p(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None, level: f
     return Interval(estimate, low, high, n, level, found.rare), p
 
 
-def geometric_mean_ratio(
-    a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None, *, level: float = 0.95
-) -> Interval:
-    """Geometric mean of b / a over the questions, with an interval on the logarithm.
-
-    A pair with a zero in it has no such ratio and is left out; `n` counts the questions that stay.
-    """
-    first, second, labels = paired_columns(a, b, clusters, ("amounts", "amounts"))
-    there = (first > 0) & (second > 0)
-    logs = np.log(second[there]) - np.log(first[there])
-    (logs,) = averaged(labels[there] if labels is not None else None, logs)
-    if len(logs) < 2:
-        return Interval(math.exp(exact_mean(logs)), 0.0, math.inf, len(logs), level)
-    found, _ = _of_mean(logs, level, LEAST)
-    estimate, low, high = map(math.exp, (found.estimate, found.low, found.high))
-    return Interval(estimate, low, high, found.n, level, found.rare)
-
-
 def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: float = 0.95) -> Interval:
     """The share of ones among zeros and ones, with Wilson's score interval, wider where few succeed or few fail.
 
@@ -261,7 +225,7 @@ def proportion(values: ArrayLike, *, clusters: ArrayLike | None = None, level: f
     effect (Rao and Scott 1992, Biometrics 48), with Student's quantile, since the effect is estimated. No trial makes a
     question worth less than one row, so the interval is never wider than that of one row a question (`_narrower`).
     """
-    column, _, labels = paired_columns(values, values, clusters, ("yes or no", "yes or no"))
+    column, _, labels = paired_columns(values, values, clusters)
     (means,) = averaged(labels, column)
     if not len(means):
         return Interval(math.nan, 0.0, 1.0, 0, level)
@@ -308,7 +272,7 @@ class Discordant(NamedTuple):
 
 def discordant(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None) -> Discordant:
     """The discordant pairs of two columns of zeros and ones; shares are NaN where there is no question."""
-    first, second, labels = paired_columns(a, b, clusters, ("yes or no", "yes or no"))
+    first, second, labels = paired_columns(a, b, clusters)
     parts = averaged(labels, (first > second).astype(float), (second > first).astype(float))
     n, (only_a, only_b) = len(parts[0]), map(exact_mean, parts)
     if n < 2 or labels is None:

@@ -109,7 +109,7 @@ def ratio_per_solved(
 
 def _questions(amounts: ArrayLike, solved: ArrayLike, clusters: ArrayLike | None) -> tuple[Floats, Floats, float]:
     """Amounts and shares solved of each question, and the variance of a share in variances of one row."""
-    amount, right, labels = paired_columns(amounts, solved, clusters, ("amounts", "yes or no"))
+    amount, right, labels = paired_columns(amounts, solved, clusters)
     of_amount, of_right = averaged(labels, amount, right)
     if len(of_right) in (len(right), 1):
         return of_amount, of_right, 1.0

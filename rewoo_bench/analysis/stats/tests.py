@@ -27,7 +27,6 @@ from rewoo_bench.analysis.stats.paired import (
     difference_of_proportions,
     paired_columns,
 )
-from rewoo_bench.errors import DataError
 
 POWER = 0.8
 _LONG = 1 << 24  # multiplications, above which a convolution by Fourier's transform is faster
@@ -53,7 +52,7 @@ def mcnemar_exact(a: ArrayLike, b: ArrayLike, clusters: ArrayLike | None = None)
     With trials the differences of whole questions change sign together; with one trial each that is McNemar's test.
     Exact too.
     """
-    first, second, labels = paired_columns(a, b, clusters, ("yes or no", "yes or no"))
+    first, second, labels = paired_columns(a, b, clusters)
     signs = (second - first).astype(np.int64)
     only_a, only_b = int((signs < 0).sum()), int((signs > 0).sum())
     if labels is not None:
@@ -157,8 +156,6 @@ def minimum_detectable_difference(discordant_share: float, n: float, alpha: floa
     Where it exceeds the share of discordant pairs, that share is taken to be the difference. Infinite where n pairs
     show no difference.
     """
-    if not 0 <= discordant_share <= 1:
-        raise DataError(f"discordant share {discordant_share!r}: expected a number from 0 to 1")
     pairs = round(n)
     if mcnemar_power(discordant_share, 1.0, pairs, alpha) < POWER:
         return math.inf

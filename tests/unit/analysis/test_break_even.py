@@ -129,13 +129,6 @@ def test_the_title_counts_the_questions_without_a_mapped() -> None:
     assert picture.title.endswith(" of input; at every price for 3 of 15 questions; at no price for 3 of 15 questions")
 
 
-@pytest.mark.parametrize("names", [("rewoo", "react-native"), ("rewoo-json", "my-architecture?slot_tokens=100")])
-def test_long_names_stay_on_the_sheet(names: tuple[str, str]) -> None:
-    rows = questions().replace({"architecture": dict(zip(PAIR, names, strict=True))})
-    rows.loc[rows["tool_calls"].where(rows["architecture"] == names[1]) == 5, "output_tokens"] = 1000
-    check_fits(draw(mapped(rows, names)).figure)
-
-
 def test_blue_is_where_rewoo_is_cheaper_whichever_comes_first() -> None:
     for pair, low in ((PAIR, "ReAct / ReWOO"), (("react", "rewoo"), "ReWOO / ReAct")):
         axes = draw(mapped(questions(), pair)).figure.axes

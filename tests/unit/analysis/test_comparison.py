@@ -61,12 +61,6 @@ def test_pairs_are_of_the_same_question_whatever_the_order_of_rows() -> None:
     assert compare(rows.iloc[::-1], baseline="rewoo").pairs == compare(rows).pairs
 
 
-def test_a_system_says_what_a_summary_says_and_tokens_by_role() -> None:
-    first = small().systems[0]
-    assert (first.summary.total, first.summary.answered, first.summary.failed) == (6, 6, 0)
-    assert (first.means["planner_tokens"], first.means["agent_tokens"], first.means["steps"]) == (500, 0, 3)
-
-
 def test_the_baseline_is_the_first_or_the_one_that_is_named() -> None:
     rows = frame(system(), system("react"), system("direct"))
     assert against(compare(rows)) == [("react", "rewoo"), ("direct", "rewoo")]
@@ -178,12 +172,6 @@ def test_an_unknown_price_is_not_compared() -> None:
     (pair,) = compare(frame(system(), half)).pairs
     with pytest.raises(KeyError, match="cost_usd"):
         pair["cost_usd"]
-
-
-def test_a_latency_that_was_not_measured_leaves_the_pairs_of_latency() -> None:
-    resumed = [{**row, "latency_s": None} if i == 0 else row for i, row in enumerate(system("react"))]
-    (pair,) = compare(frame(system(), resumed)).pairs
-    assert (pair["latency_s"].interval.n, pair["total_tokens"].interval.n) == (5, 6)
 
 
 def test_trials_of_a_question_are_one_observation() -> None:

@@ -86,7 +86,6 @@ def test_the_n_is_that_of_the_interval_in_its_row() -> None:
     assert [cells(shown, "means per question")[name][0] for name in ("rewoo", "react")] == ["5", "6"]
     assert cells(shown, "differences of accuracy")["react - rewoo"][:2] == ["5", "3 of 12"]
     assert comparison.pairs[0]["exact_match"].interval.n == 5
-    assert "rows: questions times trials" in shown
     means = comparison.to_frame().query("kind == 'mean' and measure == 'total_tokens'")
     assert means["n"].tolist() == [5, 6]
 
@@ -101,7 +100,6 @@ def test_of_one_pair_the_column_names_who_was_right_alone() -> None:
     )
     table = cells(both, "differences of accuracy")
     assert (table["difference"][3], table["react - rewoo"][3]) == ("only first / only second", "2 / 1")
-    assert "the first is a and the second is b" in both
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
@@ -123,13 +121,3 @@ def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
     assert "sample, openai/small_1 (planner big): tokens per question" in shown
     shown = str(compare(frame(system(planner_model="big"), system("react"))))
     assert "sample, rewoo: openai/small_1 (planner big): tokens per question" in shown
-
-
-@pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
-def test_loops_have_a_column_where_there_are_some(form: ComparisonFormat) -> None:
-    looped = system("react", loop_tokens=0)
-    looped[0] |= {"stop_reason": "step_limit", "loop_step": 2, "loop_tokens": looped[0]["total_tokens"] // 2}
-    text = render_comparison(compare(frame(system(loop_tokens=0), looped)), form)
-    assert "in loops (of tokens)" in text
-    assert "16.7% (7.7%)" in text.replace("\\%", "%")
-    assert "in loops" not in render_comparison(compare(frame(system(), system("react"))), form)

@@ -48,22 +48,10 @@ def test_trials_count_as_much_as_they_are_worth(share: float) -> None:
     assert clustered.high >= rows.high * 0.9
 
 
-def test_trials_that_are_free_count_as_rows() -> None:
-    values, questions = np.random.default_rng(5).permutation(3_000), np.repeat(np.arange(1_000), 3)
-    rows, clustered = quantile_interval(values, 0.5), quantile_interval(values, 0.5, clusters=questions)
-    assert clustered.high - clustered.low == pytest.approx(rows.high - rows.low, rel=0.1)  # 1.7 times by questions
-
-
 def test_trials_that_agree_make_no_interval_of_what_has_none() -> None:
     values = np.repeat(np.arange(30.0), 3)
     assert bounded(quantile_interval(values, 0.95))  # ninety different rows would have one
     assert not bounded(quantile_interval(values, 0.95, clusters=np.repeat(np.arange(30), 3)))
-
-
-def test_no_value_and_one_question_have_no_interval() -> None:
-    assert math.isnan(quantile_interval([], 0.5).estimate)
-    one = quantile_interval([1.0, 2.0, 3.0], 0.5, clusters=["q", "q", "q"])
-    assert (one.estimate, one.n, bounded(one)) == (2.0, 1, False)
 
 
 def test_what_is_no_quantile_is_refused() -> None:

@@ -22,7 +22,6 @@ from rewoo_bench.analysis.stats.paired import (
     difference_of_means,
     difference_of_proportions,
     discordant,
-    geometric_mean_ratio,
     mean_of,
     proportion,
     ratio_and_p,
@@ -107,22 +106,6 @@ def test_tangos_bounds_are_where_the_score_test_turns(only_a: int, only_b: int, 
         assert abs(score) == pytest.approx(1.959964, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        (pairs(5, 0, 0, 5), (-0.2775, 0.2775)),  # z² / (n + z²): nothing differs, which of ten says little
-        (pairs(0, 0, 4, 0), (0.0, 1.0)),
-        (([], []), (-1.0, 1.0)),
-    ],
-)
-def test_a_difference_of_shares_at_its_ends(
-    columns: tuple[list[int], list[int]], expected: tuple[float, float]
-) -> None:
-    low, high = bounds(difference_of_proportions(*columns))
-    assert high == pytest.approx(expected[1], abs=1e-3)
-    assert low >= expected[0] - 1e-3
-
-
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_an_interval_of_shares_holds_its_estimate_and_turns_round_with_the_pair(rows: list[tuple[bool, bool]]) -> None:
     a, b = zip(*rows, strict=True)
@@ -156,18 +139,6 @@ def test_a_share_with_trials_counts_the_questions_where_they_agree() -> None:
     right = proportion(np.ones(60), clusters=questions)
     assert (right.estimate, right.high, right.n) == (1.0, 1.0, 20)
     assert right.low == pytest.approx(bounds(of_right(20, 20))[0])
-
-
-def test_a_share_with_trials_counts_the_rows_where_they_are_free() -> None:
-    free = DRAW.random(3000) < 0.1
-    found, rows = proportion(free, clusters=np.repeat(np.arange(1000), 3)), of_right(int(free.sum()), 3000)
-    assert bounds(found) == pytest.approx(bounds(rows), abs=0.003)
-    assert proportion(free) == rows
-
-
-def test_a_share_of_one_question_or_none() -> None:
-    assert bounds(proportion([1, 1, 1], clusters=["q", "q", "q"])) == pytest.approx(bounds(of_right(1, 1)))
-    assert bounds(proportion([])) == (0.0, 1.0)
 
 
 def test_trials_that_agree_count_once_and_trials_that_dont_count_more() -> None:
@@ -212,11 +183,6 @@ def test_trials_that_repeat_an_answer_make_no_interval_wider(rows: list[tuple[bo
         (difference_of_proportions(a, b), difference_of_proportions(a * trials, b * trials, clusters=questions)),
     ):
         assert (again.low, again.high) == pytest.approx((once.low, once.high))
-
-
-def test_the_interval_of_nothing_but_right_answers_in_three_trials() -> None:
-    found = proportion([1] * 30, clusters=list(range(10)) * 3)
-    assert (found.low, found.high) == pytest.approx((0.7225, 1.0), abs=1e-4)
 
 
 @pytest.mark.parametrize("alike", [0.1, 0.9])
@@ -273,10 +239,6 @@ def test_mcnemars_power_is_that_of_every_outcome(n: int, share: float, part: flo
     assert mcnemar_power(share, part * share, n, alpha) == pytest.approx(expected, abs=1e-3)
 
 
-def test_three_questions_show_nothing() -> None:
-    assert minimum_detectable_difference(0.5, 3) == math.inf
-
-
 def test_holm_steps_down() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
@@ -289,15 +251,6 @@ def test_a_ratios_interval_is_the_delta_methods_where_nothing_is_skewed() -> Non
     found = ratio_by_bootstrap(a, b)
     assert found.estimate == pytest.approx(b.mean() / a.mean())
     assert bounds(found) == pytest.approx((0.5 - 1.96 * 0.5 * error, 0.5 + 1.96 * 0.5 * error), abs=0.003)
-
-
-@pytest.mark.parametrize("n", [2, 9, 2_001])
-def test_a_ratio_of_few_questions_or_of_very_many_is_not_resampled(n: int) -> None:
-    a, b = DRAW.lognormal(8, 0.5, n), DRAW.lognormal(8, 0.5, n)
-    error = math.sqrt(np.mean((b / b.mean() - a / a.mean()) ** 2) / (n - 1))
-    reach = scipy_stats.t.ppf(0.975, n - 1) * error
-    found = ratio_by_bootstrap(a, b)
-    assert np.log(bounds(found)) == pytest.approx(math.log(found.estimate) + np.array([-reach, reach]))
 
 
 @pytest.mark.parametrize("n", [10, 30])
@@ -316,12 +269,6 @@ def test_a_resampled_ratio_has_the_quantiles_of_its_distance_in_standard_errors(
     first, last = np.quantile((logs - centre) / errors, [0.025, 0.975])
     found = np.log(bounds(ratio_by_bootstrap(a, b)))
     assert found == pytest.approx([centre - last * error, centre - first * error], abs=0.015 * (last - first) * error)
-
-
-def test_a_skewed_ratio_is_wider_on_its_long_side() -> None:
-    long = np.where(np.arange(60) % 20 == 0, 20_000.0, 2_000.0 + np.arange(60))
-    found = ratio_of_means(np.full(60, 1_000.0), long)
-    assert found.high / found.estimate > found.estimate / found.low
 
 
 @pytest.mark.parametrize(("times", "wider"), [(1, 1.05), (100, 1.001)])
@@ -350,7 +297,7 @@ def bounds_with_more(values: ArrayLike, ends: tuple[float, float], weight: float
 @pytest.mark.parametrize("n", [2, 3, 19])
 def test_of_few_questions_one_value_more_is_beyond_the_range(n: int) -> None:
     """By three quarters of the range; by a quarter of a mean or of a logarithm at least, by half of a ratio."""
-    a, b, one = np.full(n, 1000.0), np.arange(n) * 300.0 + 600.0, np.ones(n)
+    a, b = np.full(n, 1000.0), np.arange(n) * 300.0 + 600.0
 
     def expected(values: ArrayLike, least: float) -> list[float]:
         reach = max(0.75 * float(np.ptp(values)), least)
@@ -360,7 +307,6 @@ def test_of_few_questions_one_value_more_is_beyond_the_range(n: int) -> None:
         (difference_of_means(a, b), expected(b - 1000, 0.25 * max(1000, b.mean()))),
         (difference_of_means(b, a), expected(1000 - b, 0.25 * max(1000, b.mean()))),
         (ratio_of_means(a, b), b.mean() / 1000 * np.exp(expected(b / b.mean() - 1, 0.5))),
-        (geometric_mean_ratio(one, np.exp(b / 1e4)), np.exp(expected(b / 1e4, 0.25))),
         (mean_of(b - 1000), expected(b - 1000, 0.25 * abs(b.mean() - 1000))),
         (mean_of(b / 10_000, ends=(0.0, 1.0)), np.clip(bounds_with_more(b / 10_000, (0.0, 1.0), 1.0), 0, 1)),
     ]
@@ -435,27 +381,12 @@ def test_the_p_beside_a_difference_is_small_exactly_where_its_interval_leaves_ou
         assert (p < 0.05) == (not found.low <= 0 <= found.high)
 
 
-def test_equal_amounts_have_no_small_p() -> None:
-    assert [ratio_and_p(a, b, None)[1] for a, b in ((TOKENS, TOKENS), ([], []), ([0, 0], [1, 2]))] == [1.0, 1.0, 1.0]
-    _, p = ratio_and_p(np.repeat(TOKENS, 3), np.repeat(FEWER, 3), np.repeat(np.arange(200), 3))
-    assert p == pytest.approx(ratio_and_p(TOKENS, FEWER, None)[1])
-
-
 def test_a_ratio_turned_round_has_its_bounds_turned_round() -> None:
     there, back = ratio_of_means(TOKENS, FEWER), ratio_of_means(FEWER, TOKENS)
     assert bounds(back) == pytest.approx((1 / there.high, 1 / there.low))
 
 
-@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means, geometric_mean_ratio])
-def test_large_samples_and_resampled_ones_agree(function: PairedInterval) -> None:
-    rows = np.arange(2_000) % 200
-    below, above = (function(np.append(TOKENS[rows], extra), np.append(FEWER[rows], extra)) for extra in ([], [1.0]))
-    width = above.high - above.low
-    assert bounds(below) == pytest.approx(bounds(above), abs=0.1 * width)
-    assert (below.n, above.n) == (2_000, 2_001)
-
-
-@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means, geometric_mean_ratio])
+@pytest.mark.parametrize("function", [ratio_of_means, difference_of_means])
 def test_trials_of_a_question_are_one_observation(function: PairedInterval) -> None:
     questions = np.repeat(np.arange(200), 4)
     found = function(np.repeat(TOKENS, 4), np.repeat(FEWER, 4), clusters=questions)
@@ -463,26 +394,13 @@ def test_trials_of_a_question_are_one_observation(function: PairedInterval) -> N
     assert bounds(found) == pytest.approx(bounds(function(TOKENS, FEWER)))
 
 
-def test_an_interval_is_the_same_each_time() -> None:
-    assert ratio_of_means(TOKENS, FEWER) == ratio_of_means(TOKENS, FEWER)
-    assert ratio_by_bootstrap(TOKENS, FEWER) == ratio_by_bootstrap(TOKENS, FEWER)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.9])
-def test_less_confidence_is_a_narrower_interval(level: float) -> None:
-    for function in (ratio_of_means, difference_of_means, geometric_mean_ratio):
-        wide, narrow = function(TOKENS, FEWER), function(TOKENS, FEWER, level=level)
-        assert wide.low < narrow.low < narrow.estimate < narrow.high < wide.high
-
-
 def test_what_never_varied_is_no_certainty() -> None:
     """In one question more two systems may differ by a half: 50 equal pairs leave 3% of doubt, 200 less than 1%."""
     assert bounds(ratio_of_means([10.0] * 50, [5.0] * 50)) == pytest.approx((0.485, 0.515), abs=1e-3)
     assert bounds(ratio_of_means(TOKENS, TOKENS)) == pytest.approx((1, 1), abs=0.01)
-    assert bounds(geometric_mean_ratio(TOKENS, TOKENS)) == pytest.approx((1, 1), abs=0.01)
     assert bounds(difference_of_means([100.0] * 50, [100.0] * 50)) == pytest.approx((-1.5, 1.5), abs=0.1)
-    for found in (ratio_of_means(TOKENS, TOKENS), geometric_mean_ratio(TOKENS, TOKENS)):
-        assert found.low < 1 < found.high
+    found = ratio_of_means(TOKENS, TOKENS)
+    assert found.low < 1 < found.high
 
 
 def test_a_single_question_that_differs_is_no_certainty() -> None:
@@ -491,10 +409,6 @@ def test_a_single_question_that_differs_is_no_certainty() -> None:
     for function, widest in ((ratio_by_bootstrap, 1.07), (ratio_of_means, 1.15)):
         found = function([1000.0] * 50, one)
         assert 0.95 < found.low < 1.0 < found.high < widest
-
-
-def test_two_runs_of_one_system_that_are_equal_are_equal() -> None:
-    assert bounds(ratio_by_bootstrap(TOKENS, TOKENS)) == pytest.approx((1, 1))
 
 
 @pytest.mark.parametrize(
@@ -519,45 +433,15 @@ def test_one_question_bounds_no_mean() -> None:
     assert bounds(mean_of([1])) == (0.0, math.inf)
     assert bounds(mean_of([-1])) == (-math.inf, math.inf)
     assert bounds(difference_of_means([1], [2])) == (-math.inf, math.inf)
-    assert bounds(geometric_mean_ratio([1], [2])) == (0.0, math.inf)
     assert difference_of_means([], []).n == 0
     assert bounds(of_right(0, 0)) == (0.0, 1.0)
 
 
-def test_a_geometric_mean_is_of_the_pairs_without_a_zero() -> None:
-    found = geometric_mean_ratio([1, 1, 5, 0], [2, 8, 0, 7])
-    assert found.estimate == pytest.approx(4.0)
-    assert found.n == 2
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        ([1, math.nan], [1, 2], r"a\[1\] is nan: expected finite numbers"),
-        ([1, 2], [1, None], r"b\[1\] is nan"),
-        (["x"], [1], "a holds a value that is no number"),
-        ([1, 2], [1], "differ in length: a has 2, b 1"),
-        ([[1]], [[1]], "a has 2 dimensions"),
-        ([1, -2], [1, 2], "-2.0 is negative"),
-    ],
-)
-def test_what_is_no_amount_is_refused(a: list[float], b: list[float], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        ratio_of_means(a, b)
-
-
-def test_shares_are_of_right_and_wrong() -> None:
-    with pytest.raises(DataError, match=r"0\.5 is neither right \(1\) nor wrong \(0\)"):
-        difference_of_proportions([1, 0.5], [1, 0])
-    with pytest.raises(DataError, match=r"discordant share 1\.5"):
-        minimum_detectable_difference(1.5, 100)
-
-
-def test_one_question_that_differs_by_far_gives_no_endless_interval() -> None:
-    a = np.linspace(1000.0, 2000.0, 36)
-    b = a + np.where(np.arange(36) == 5, 1700.0, np.arange(36) % 3)
-    found = ratio_by_bootstrap(a, b)
-    assert 0.9 < found.low < found.estimate < found.high < 1.2
+def test_a_missing_value_is_refused_rather_than_averaged() -> None:
+    with pytest.raises(DataError, match=r"b\[1\] is nan: expected finite numbers"):
+        ratio_of_means([1, 2], [1, math.nan])
+    with pytest.raises(DataError, match="differ in length: 2 and 1"):
+        ratio_of_means([1, 2], [1])
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 9)), min_size=1, max_size=40))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from comparison_rows import frame as systems
 from comparison_rows import system
 from parts import MOMENT
-from timing import processor_time
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.summary import (
@@ -22,10 +19,7 @@ from rewoo_bench.analysis.summary import (
     summaries_of,
     summary_table,
 )
-from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.columns import QUESTIONS
-from rewoo_bench.runs.folder import load, load_table
-from rewoo_bench.runs.rows import Rows
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -69,36 +63,6 @@ def test_a_run_and_compare_say_the_same_whatever_the_order_of_rows() -> None:
         assert shown == [system.summary.f1.mean for system in compare(rows).systems] == [0.3375, 0.3375]
 
 
-@pytest.mark.parametrize(
-    ("correct", "n", "low", "high"),
-    # Newcombe 1998, Statistics in Medicine 17, table I, method 3; the lower bound of 1 in 29 is Poisson's
-    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0018, 0.1718)],
-)
-def test_exact_match_has_wilsons_interval(correct: int, n: int, low: float, high: float) -> None:
-    found = score_estimate(scored(*[True] * correct, *[False] * (n - correct)), "exact_match", binary=True)
-    assert found.n == n
-    assert found.low == pytest.approx(low, abs=5e-5)
-    assert found.high == pytest.approx(high, abs=5e-5)
-
-
-def test_f1_has_students_interval() -> None:
-    rows = frame(*(row(example_id=f"q{i}", f1=f1) for i, f1 in enumerate([0.2, 0.4, 0.6] * 20)))
-    found = score_estimate(rows, "f1")
-    assert found.mean == pytest.approx(0.4)
-    assert found.n == 60
-    assert (found.low, found.high) == pytest.approx((0.4 - 0.042, 0.4 + 0.042), abs=0.002)
-
-
-@pytest.mark.parametrize("score", [True, False])
-def test_all_right_or_all_wrong_in_every_trial_is_no_certainty(score: bool) -> None:
-    trials = [row(example_id=f"q{i}", trial=t, exact_match=score, f1=float(score)) for i in range(20) for t in range(3)]
-    for found in (score_estimate(frame(*trials), "exact_match", binary=True), score_estimate(frame(*trials), "f1")):
-        assert (found.mean, found.n) == (float(score), 20)
-        assert found.low is not None
-        assert found.high is not None
-        assert 0.1 < found.high - found.low < 0.25
-
-
 def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     def latencies(n: int) -> Summary:
         return one(frame(*(row(example_id=f"q{i}", latency_s=float(i)) for i in range(n))))
@@ -109,14 +73,6 @@ def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     assert many.latency_p95_interval_s == (63.0, 71.0)
     assert "35.50 [27.00, 44.00]" in summary_table([many])
     assert summary_table([some]).split("\n\n")[3].splitlines()[-1].split()[4] == "-"
-
-
-def test_trials_of_a_question_are_one_cluster() -> None:
-    trials = [row(example_id=f"q{i}", trial=t, exact_match=i < 2) for i in range(4) for t in range(50)]
-    found = score_estimate(frame(*trials), "exact_match", binary=True)
-    assert (found.n, found.mean) == (4, 0.5)
-    assert found.low is not None
-    assert found.low == pytest.approx(0.150, abs=0.001)  # as of 4 answers; 200 independent ones would give 0.43
 
 
 @pytest.mark.parametrize(
@@ -133,12 +89,6 @@ def test_failed_questions_are_in_no_mean() -> None:
     assert (summary.total, summary.answered, summary.failed) == (3, 2, 1)
     assert (summary.exact_match.mean, summary.exact_match.n) == (1.0, 2)
     assert summary.input_tokens == 100.0
-
-
-def test_a_table_of_pyarrow_is_summarised_as_one_of_pandas(tmp_path: Path) -> None:
-    rows = [row(example_id=f"q{i // 2}", trial=i % 2, f1=i / 10, exact_match=i % 3 == 0) for i in range(9)]
-    pq.write_table(pa.Table.from_pylist([*rows, row(**FAILED)], schema=QUESTIONS), tmp_path / "questions.parquet")
-    assert summaries_of(Rows(load_table(tmp_path))) == summaries_of(load(tmp_path))
 
 
 def test_failures_are_shown() -> None:
@@ -165,15 +115,6 @@ def test_estimated_tokens_are_marked() -> None:
     assert one(mixed).usage_source == "mixed"
     assert "tokens estimated" in summary_table(summaries_of(mixed))
     assert "tokens estimated" not in summary_table(summaries_of(frame(row())))
-
-
-def test_a_judges_column_is_there_where_it_judged() -> None:
-    judged = frame(row(judged_correct=True), row(example_id="q1", judged_correct=False))
-    assert one(judged).judged_correct.mean == 0.5
-    assert ("judged" in summary_table(summaries_of(judged)), "judged" in summary_table(summaries_of(frame(row())))) == (
-        True,
-        False,
-    )
 
 
 def test_a_question_with_more_trials_weighs_no_more() -> None:
@@ -233,19 +174,6 @@ def test_the_share_of_a_tasks_questions_is_shown_where_tasks_have_several() -> N
     assert (figures["estimate"] == 0.5).all()
 
 
-def test_architectures_stand_below_each_other_and_data_sets_apart() -> None:
-    rows = frame(row(), row(architecture="react"), row(dataset="hotpotqa"))
-    assert [(s.architecture, s.dataset) for s in summaries_of(rows)] == [
-        ("rewoo", "sample"),
-        ("react", "sample"),
-        ("rewoo", "hotpotqa"),
-    ]
-    _, accuracy, costs, _, _, _, others, *_ = summary_table(summaries_of(rows)).split("\n\n")
-    assert [line.split()[0] for line in accuracy.splitlines()] == ["architecture", "rewoo", "react"]
-    assert [line.split()[0] for line in costs.splitlines()] == ["architecture", "rewoo", "react"]
-    assert len(others.splitlines()) == 2
-
-
 def test_a_table_fits_120_columns_whatever_its_questions_ended_with() -> None:
     reasons = ["answered", "step_limit", "invalid_plan", "unparsable"]
     rows = [
@@ -286,43 +214,6 @@ def test_none_solved_is_said_with_what_one_costs_at_least() -> None:
 
 def test_an_oracle_solves_nothing_by_itself() -> None:
     assert "per solved" not in summary_table(summaries_of(frame(row(model="oracle"))))
-
-
-def test_no_rows_make_no_table() -> None:
-    assert summary_table(summaries_of(frame())) == ""
-
-
-def test_a_hundred_thousand_rows_are_read_and_summarised_in_seconds(tmp_path: Path) -> None:
-    rows = [
-        row(example_id=f"q{i // 2}", architecture=("rewoo", "react")[i % 2], exact_match=i % 3 == 0)
-        for i in range(1000)
-    ]
-    batch = pa.Table.from_pylist(rows, schema=QUESTIONS)
-    with pq.ParquetWriter(tmp_path / "big.parquet", QUESTIONS) as writer:
-        for part in range(100):
-            ids = pa.array([f"{part}-{each['example_id']}" for each in rows])
-            writer.write_table(batch.set_column(QUESTIONS.get_field_index("example_id"), "example_id", ids))
-    with processor_time(60):
-        summaries = summaries_of(load(tmp_path / "big.parquet"))
-    assert [(s.total, s.exact_match.n) for s in summaries] == [(50_000, 50_000)] * 2
-
-
-def test_an_oracles_accuracy_is_marked_in_the_table_and_as_data() -> None:
-    summary = one(frame(row(model="oracle?extra_steps=1")))
-    assert ORACLE_ACCURACY in summary_table([summary])
-    assert summary.as_dict()["note"] == ORACLE_ACCURACY
-    real = one(frame(row(model="openai/oracle")))
-    assert ORACLE_ACCURACY not in summary_table([real])
-    assert real.as_dict()["note"] is None
-
-
-def test_questions_that_were_cut_while_thinking_have_a_column_where_there_are_any() -> None:
-    right = [row(example_id="q1"), row(example_id="q2")]
-    assert "reasoning_truncated" not in summary_table(summaries_of(frame(*right)))
-    cut = row(example_id="q3", stop_reason="reasoning_truncated", exact_match=False, f1=0.0)
-    summary = one(frame(*right, cut))
-    assert summary.reasoning_truncated == 1
-    assert summary_table([summary]).splitlines()[2].endswith("reasoning_truncated")
 
 
 def test_a_median_of_some_questions_says_of_how_many() -> None:

@@ -50,12 +50,6 @@ def test_latency_warns_and_never_fails(tmp_path: Path) -> None:
     assert (check.status, check.kind) == ("warn", "latency")
 
 
-def test_latency_that_was_not_measured_is_no_zero(tmp_path: Path) -> None:
-    (check,) = checked(tmp_path, "latency_s = { p95 = 0.5 }", *rows(5, latency_s=None))
-    assert (check.status, check.measured) == ("warn", None)
-    assert "no latency was measured" in check.text
-
-
 def test_an_unknown_cost_fails_in_words_of_its_own(tmp_path: Path) -> None:
     (check,) = checked(tmp_path, "cost_usd = { mean = 5 }", row(0), row(1, cost_usd=None))
     assert (check.status, check.kind) == ("fail", "cost unknown")
@@ -187,12 +181,6 @@ def test_means_are_those_of_questions_as_every_table_has_them(tmp_path: Path) ->
     assert measured["total_tokens p95"] == pytest.approx(1890)  # of rows
 
 
-def test_a_few_failed_questions_are_said_with_every_budget(tmp_path: Path) -> None:
-    lines = [*rows(9), row(9, **FAILED, total_tokens=0)]
-    failures, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)
-    assert (failures.status, check.status, check.n) == ("warn", "pass", 9)
-
-
 @pytest.mark.parametrize(("count", "status"), [(10, "warn"), (11, "fail"), (49, "fail")])
 def test_more_than_a_tenth_failed_is_no_fair_sample(tmp_path: Path, count: int, status: str) -> None:
     lines = [*rows(100 - count), *(row(number, **FAILED) for number in range(100 - count, 100))]
@@ -205,25 +193,6 @@ def test_a_run_in_which_nothing_is_answered_is_within_no_budget(tmp_path: Path) 
     nothing, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)
     assert (nothing.status, nothing.text) == ("fail", "no question was answered, and what isn't answered is cheap")
     assert check.status == "pass"
-
-
-def test_a_small_limit_is_shown_with_its_digits(tmp_path: Path) -> None:
-    (check,) = checked(tmp_path, "latency_s = { p95 = 0.001 }", *rows(1))
-    assert check.text == "latency_s p95: 1.00 s is over the limit of 0.001 s"
-    (check,) = checked(tmp_path / "other", "cost_usd = { mean = 1e-8 }", *rows(1))
-    assert check.text == "cost_usd mean: $0.001000 is over the limit of $1e-08"
-
-
-def test_what_is_exactly_at_its_limit_is_within_it(tmp_path: Path) -> None:
-    lines = [row(number, cost_usd=cost) for number, cost in enumerate([0.1, 0.2, 0.3])]
-    (check,) = checked(tmp_path, "cost_usd = { mean = 0.2 }", *lines)
-    assert check.status == "pass"
-
-
-def test_a_limit_of_none_allows_none(tmp_path: Path) -> None:
-    (none,) = checked(tmp_path / "a", "tool_calls = { max = 0 }", *rows(3, tool_calls=0))
-    (one,) = checked(tmp_path / "b", "tool_calls = { max = 0 }", row(0, tool_calls=0), row(1, tool_calls=1))
-    assert (none.status, one.status) == ("pass", "fail")
 
 
 BEFORE = [ToolSize("search", "wiki", 300, 0), ToolSize("lookup", "wiki", 100, 0)]
@@ -248,44 +217,19 @@ def test_the_schemas_of_all_tools_may_grow_by_the_margin(
     assert check.text.endswith(said)
 
 
-def test_the_first_tools_have_nothing_to_grow_from() -> None:
-    (check,) = check_tools(BEFORE, (), [], 0.02).checks
-    assert check.text == ("tokens of 2 tool schemas 0 -> 400, 2% is allowed: search +300 (new), lookup +100 (new)")
-
-
-def test_no_answer_at_all_fails(tmp_path: Path) -> None:
-    (check,) = checked(tmp_path, "exact_match = { min = 0.1 }", *rows(3, **FAILED))
-    assert (check.status, check.text) == ("fail", "nothing was measured: every question failed")
-
-
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
         ("total_token = { mean = 1 }", r"unknown key 'budget\.0\.total_token', did you mean 'total_tokens'\?"),
         ("total_tokens = { p99 = 1 }", r"unknown key 'budget\.0\.total_tokens\.p99', did you mean 'p95'\?"),
-        ("exact_match = { max = 1 }", "'budget.0.exact_match.min' is missing"),
-        ("exact_match = { min = 30 }", "less than or equal to 1, got 30"),
         ("total_tokens = { mean = -1 }", "greater than or equal to 0, got -1"),
-        ("total_tokens = { mean = nan }", "finite number"),
-        ('total_tokens = { mean = "5" }', "valid number, got '5'"),
-        ("total_tokens = { mean = true }", "valid number, got True"),
         ("", "the budget of 'rewoo, sample, oracle' limits nothing"),
-        ("total_tokens = {}", "the budget of 'rewoo, sample, oracle' limits nothing"),
         ("llm_calls = { max = 1 }\n" + HEAD + "llm_calls = { max = 2 }", "'rewoo, sample, oracle' has two budgets"),
-        ("total_tokens = ", "not valid TOML"),
     ],
 )
 def test_a_file_that_can_not_be_meant_is_an_error(tmp_path: Path, limits: str, said: str) -> None:
     with pytest.raises(SpecError, match=said):
         read_budgets(written(tmp_path, limits))
-
-
-def test_all_missing_keys_are_named_with_the_misspelt_one(tmp_path: Path) -> None:
-    (tmp_path / "budgets.toml").write_text('[[budget]]\narchitectre = "rewoo"\ndataset = "sample"\n')
-    with pytest.raises(SpecError) as refused:
-        read_budgets(tmp_path / "budgets.toml")
-    missing = "the keys 'budget.0.architecture', 'budget.0.model' are missing"
-    assert f"{missing}; unknown key 'budget.0.architectre', did you mean 'architecture'? " in str(refused.value)
 
 
 def test_a_file_without_budgets_is_an_error(tmp_path: Path) -> None:

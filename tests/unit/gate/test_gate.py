@@ -87,22 +87,11 @@ def test_a_prefix_cache_that_reads_nothing_any_more_fails(tmp_path: Path) -> Non
     )
 
 
-def test_a_shorter_prompt_that_is_cached_as_before_passes(tmp_path: Path) -> None:
-    assert judged(tmp_path, rows(cached_input_tokens=300, input_tokens=750, total_tokens=800)).code == 0
-
-
 @pytest.mark.parametrize(("cached", "status"), [(300, "warn"), (100, "fail"), (0, "fail")])
 def test_a_live_models_cache_fails_where_it_reads_less_than_half(tmp_path: Path, cached: int, status: str) -> None:
     verdict = judged(tmp_path, rows(cached_input_tokens=cached), mode="live")
     (check,) = (check for check in verdict.checks if check.kind == "prefix cache")
     assert check.status == status
-
-
-def test_a_short_question_may_grow_by_the_margin_of_the_mean(tmp_path: Path) -> None:
-    sizes = [50 if n == 7 else 950 for n in range(20)]
-    before = [row(n, input_tokens=size, total_tokens=size + 50) for n, size in enumerate(sizes)]
-    after = [row(n, input_tokens=size + 15, total_tokens=size + 65) for n, size in enumerate(sizes)]
-    assert judged(tmp_path, after, before=before).code == 0
 
 
 def test_another_replan_is_named(tmp_path: Path) -> None:
@@ -121,23 +110,6 @@ def test_longer_evidence_is_named(tmp_path: Path) -> None:
     longer = {"evidence_tokens": 290, "solver_tokens": 490, "input_tokens": 1040, "total_tokens": 1090}
     text = judged(tmp_path, rows(**longer)).failures[0].text
     assert "the solver's tokens grew most, by 90.0 a question: longer evidence (+90.0 tokens a question)" in text
-
-
-def test_more_tool_calls_bring_more_evidence(tmp_path: Path) -> None:
-    more = {"tool_calls": 3, "evidence_tokens": 290, "solver_tokens": 490, "input_tokens": 1040, "total_tokens": 1090}
-    text = judged(tmp_path, rows(**more)).failures[0].text
-    assert "more tool calls (+1.00 a question), more evidence (+90.0 tokens a question)" in text
-
-
-def test_longer_answers_are_told_from_longer_prompts(tmp_path: Path) -> None:
-    text = judged(tmp_path, rows(output_tokens=150, total_tokens=1100, solver_tokens=500)).failures[0].text
-    assert "the solver's tokens grew most, by 100.0 a question: longer answers (+100.0 output tokens)" in text
-
-
-def test_shrinking_passes_and_says_that_the_baseline_can_be_updated(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, rows(total_tokens=900))
-    assert verdict.code == 0
-    assert "less than in the baseline, which can be updated" in verdict.checks[0].text
 
 
 def test_a_longer_prompt_is_named_with_what_it_costs(tmp_path: Path) -> None:
@@ -194,23 +166,6 @@ def test_what_can_not_be_compared_fails_without_a_comparison(
     assert said in check.text
 
 
-def test_many_differences_are_folded(tmp_path: Path) -> None:
-    settings = {"max_steps": 1, "slot": 2, "constrain": 3, "quantisation": 4}
-    facts = manifest(models={"default": {"name": "oracle", **settings}})
-    check = failure(judged(tmp_path, rows(), facts))
-    assert check.text.count(" was None and is ") == 3
-    assert check.text.endswith("; and 1 more difference")
-
-
-def test_facts_that_a_side_does_not_have_are_not_held_against_it(tmp_path: Path) -> None:
-    assert judged(tmp_path, rows(), manifest(tokenizer=None, prices=None)).code == 0
-
-
-def test_the_folder_of_the_data_does_not_matter(tmp_path: Path) -> None:
-    facts = changed("dataset", source={"file": "elsewhere/questions.jsonl", "sha256": "d1"})
-    assert judged(tmp_path, rows(), facts).code == 0
-
-
 def test_another_id_is_named(tmp_path: Path) -> None:
     check = failure(judged(tmp_path, [*rows(19), row(19, example_id="new")]))
     assert check.text == "not comparable (ids): 1 question gone ('q019'), 1 question new ('new')"
@@ -222,13 +177,6 @@ def test_two_swapped_ids_are_named(tmp_path: Path) -> None:
     check = failure(judged(tmp_path, lines))
     said = "2 questions under the same id, with another text or answer ('q003', 'q004')"
     assert check.text == f"not comparable (ids): {said}"
-
-
-def test_another_number_of_trials_is_no_pair(tmp_path: Path) -> None:
-    check, options = judged(tmp_path, [*rows(), *rows(trial=1)]).failures
-    assert "options.trials was 1 and is 2 now" in options.text
-    assert "0 questions gone, 20 questions new ('q000' (trial 1), 'q001' (trial 1)" in check.text
-    assert "17 more" in check.text
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -245,10 +193,9 @@ def test_counts_of_another_counter_are_not_comparable(tmp_path: Path) -> None:
 
 
 def test_a_run_with_failed_questions_is_not_judged(tmp_path: Path) -> None:
-    for mode in ("exact", "live"):
-        verdict = judged(tmp_path / mode, [*rows(19), row(19, **FAILED, total_tokens=0)], mode=mode)
-        assert verdict.code == 3
-        assert str(verdict.incomplete).startswith("1 of 20 rows failed; --resume tries them again, ")
+    verdict = judged(tmp_path, [*rows(19), row(19, **FAILED, total_tokens=0)], mode="live")
+    assert verdict.code == 3
+    assert str(verdict.incomplete).startswith("1 of 20 rows failed; --resume tries them again, ")
 
 
 def test_a_question_that_failed_is_no_cheap_question(tmp_path: Path) -> None:
@@ -278,14 +225,6 @@ def test_a_comparison_has_the_means_of_questions(tmp_path: Path) -> None:
     assert score.measured == 1
 
 
-def test_failed_rows_are_counted_with_the_rows_of_their_trials(tmp_path: Path) -> None:
-    trials = [row(number, trial=trial) for number in range(20) for trial in range(2)]
-    now = [{**each, **(FAILED if n < 3 else {})} for n, each in enumerate(trials)]
-    (check,) = judged(tmp_path, now, before=trials, mode="live", allow_incomplete=True).warnings[:1]
-    assert check.text.startswith("3 of 40 rows failed in the infrastructure in one of the two runs, and the other 37 ")
-    assert check.n == 19
-
-
 @pytest.mark.parametrize("mode", ["exact", "live"])
 def test_where_no_question_was_answered_on_either_side_the_gate_fails(tmp_path: Path, mode: str) -> None:
     cut = rows(stop_reason="step_limit", exact_match=False)
@@ -311,13 +250,6 @@ def test_rows_that_are_missing_make_a_run_incomplete(tmp_path: Path) -> None:
     facts = {**whole, "dataset": {**whole["dataset"], "examples": 20}, "options": {**whole["options"], "trials": 1}}
     verdict = judged(tmp_path, rows(19), facts)
     assert (verdict.code, verdict.incomplete) == (3, "it has 19 of 20 rows")
-
-
-def test_nothing_answered_is_nothing_to_compare(tmp_path: Path) -> None:
-    check = failure(judged(tmp_path, rows(**FAILED), mode="live", allow_incomplete=True))
-    assert (
-        check.text == "20 of 20 rows failed in the infrastructure in one of the two runs, and the other 0 are compared"
-    )
 
 
 def test_an_oracle_that_is_no_longer_right_fails(tmp_path: Path) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from gate_runs import FAILED, manifest, row, rows, write_run
+from gate_runs import manifest, row, rows, write_run
 
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.errors import DataError, UsageError
@@ -109,61 +107,22 @@ def test_junit_holds_any_text_and_an_incomplete_run() -> None:
     assert (suite.get("failures"), suite[0][0].get("message")) == ("1", "interrupted")
 
 
-def test_the_number_of_questions_stands_alone_where_it_is_enough() -> None:
-    check = Check("budget", "pass", Group("a", "s", "m"), "llm_calls max", "…", 1.0, 2.0, n=20)
-    assert verdict_text(Verdict((check,))).splitlines()[1:3] == ["n = 20 questions", ""]
-    more = replace(check, n=40)
-    assert verdict_text(Verdict((check, more))).splitlines()[1:3] == ["n = 20 to 40 questions", ""]
-
-
-def test_one_is_singular() -> None:
-    group = Group("a", "s", "m")
-    check = Check("budget", "pass", group, "llm_calls max", "…", 1.0, 2.0)
-    assert verdict_text(Verdict((check,))).startswith("PASSED: 1 check, 0 warnings\n")
-    failed = Check("budget", "fail", group, "llm_calls max", "…", 2.0, 1.0)
-    assert verdict_text(Verdict((failed, check))).startswith("FAILED: 1 of 2 checks, 0 warnings\n")
-
-
-def test_far_over_the_limit_is_a_factor() -> None:
-    check = Check("budget", "fail", Group("a", "s", "m"), "latency_s p95", "…", 0.5131, 0.01)
-    assert verdict_text(Verdict((check,))).splitlines()[-1].split("  ")[-1].strip() == "51.3 times the limit"
-    small = Check("budget", "pass", Group("a", "s", "m"), "latency_s p95", "…", 0.0005, 0.001)
-    assert "0.0005 s  0.001 s" in verdict_text(Verdict((small,)))
-
-
 @pytest.mark.parametrize(
-    ("kind", "measured", "limit", "room"),
+    ("kind", "measured", "limit", "least", "room"),
     [
-        ("budget", 1500.0, 2000.0, "25.0%"),
-        ("budget", 2000.0, 2000.0, "0.0%"),
-        ("budget", 3000.0, 2000.0, "-50.0%"),
-        ("budget", 19900.0, 2000.0, "-895.0%"),
-        ("budget", 20000.0, 2000.0, "10 times the limit"),
-        ("budget", 0.0, 0.0, "0.0%"),
-        ("budget", 3.0, 0.0, "none"),
-        ("accuracy", 0.25, 0.3, "+0.050"),
-        ("accuracy", 0.35, 0.3, "-0.050"),
-        ("cost unknown", None, 0.5, "-"),
+        ("budget", 1500.0, 2000.0, False, "25.0%"),
+        ("budget", 20000.0, 2000.0, False, "10 times the limit"),
+        ("budget", 3.0, 0.0, False, "none"),
+        ("cost unknown", None, 0.5, False, "-"),
+        ("accuracy", 0.25, 0.3, True, "-0.050"),
+        ("prefix cache", 0.6, 0.5, True, "20.0%"),
     ],
 )
-def test_head_room_is_what_is_left_of_a_limit(kind: Any, measured: float | None, limit: float, room: str) -> None:
-    check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "total_tokens mean", "", measured, limit, n=20)
-    assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
-
-
-@pytest.mark.parametrize(
-    ("kind", "measured", "limit", "room"),
-    [
-        ("accuracy", 0.35, 0.3, "+0.050"),
-        ("accuracy", 0.25, 0.3, "-0.050"),
-        ("prefix cache", 0.6, 0.5, "20.0%"),
-        ("prefix cache", 0.4, 0.5, "-20.0%"),
-        ("prefix cache", 0.4, 0.0, "-"),
-        ("failed questions", 8.0, 27.0, "-70.4%"),
-    ],
-)
-def test_head_room_of_a_least_limit_is_what_is_above_it(kind: Any, measured: float, limit: float, room: str) -> None:
-    check = Check(kind, "pass", Group("rewoo", "sample", "oracle"), "rows", "", measured, limit, n=20, least=True)
+def test_head_room_is_what_is_left_of_a_limit(
+    kind: Any, measured: float | None, limit: float, least: bool, room: str
+) -> None:
+    group = Group("rewoo", "sample", "oracle")
+    check = Check(kind, "pass", group, "total_tokens mean", "", measured, limit, n=20, least=least)
     assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
 
 
@@ -180,13 +139,6 @@ def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
     assert {point["unit"] for point in points} == {"tokens/question", "calls/question"}  # an unknown cost is no point
 
 
-def test_points_leave_out_failed_questions_and_say_how_many(tmp_path: Path) -> None:
-    lines = [*rows(2), *rows(2, trial=1), row(2, **FAILED, total_tokens=9), row(3, **FAILED, total_tokens=9)]
-    points = json.loads(tracked(Rows(load_table(write_run(tmp_path / "run", lines)))))
-    assert (points[0]["value"], points[0]["range"]) == (1000.0, "± 0")
-    assert points[0]["extra"] == "n = 2 questions (4 rows), 2 failed left out, p95 = 1000, max = 1000"
-
-
 def test_points_are_means_of_questions(tmp_path: Path) -> None:
     lines = [*(row(0, trial=trial, total_tokens=400) for trial in range(3)), row(1, total_tokens=1000)]
     run = Rows(load_table(write_run(tmp_path / "run", lines)))
@@ -194,13 +146,6 @@ def test_points_are_means_of_questions(tmp_path: Path) -> None:
     assert point["value"] == summaries_of(run)[0].total_tokens == 700
     assert point["range"] == "± 415.8"  # 1.96 * 300 / sqrt(2)
     assert point["extra"] == "n = 2 questions (4 rows), p95 = 910, max = 1000"
-
-
-def test_points_are_finite_numbers(tmp_path: Path) -> None:
-    lines = [*rows(2, cost_usd=float("inf")), *rows(2, architecture="react", **FAILED)]
-    points = json.loads(tracked(Rows(load_table(write_run(tmp_path / "run", lines)))))
-    assert {point["name"].partition(":")[0] for point in points} == {"rewoo / sample / oracle"}
-    assert not [point for point in points if "cost_usd" in point["name"]]
 
 
 def test_reports_hold_no_raw_control_character_and_no_command() -> None:
@@ -223,15 +168,6 @@ def test_a_report_keeps_links_and_devices(tmp_path: Path) -> None:
     assert Path("/dev/null").is_char_device()
     with pytest.raises(UsageError, match="--json: can't write '/dev/full': No space left on device"):
         write_output(Path("/dev/full"), "lost", "--json")
-
-
-def test_a_report_is_written_into_a_pipe(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    write_output(tmp_path / "pipe", "through", "--json")
-    assert os.read(reader, 100) == b"through"
-    os.close(reader)
-    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_report_that_can_not_be_written_is_told_by_its_flag(tmp_path: Path) -> None:
