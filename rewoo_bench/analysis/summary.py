@@ -28,7 +28,7 @@ from rewoo_bench.runs.rows import (
     oracle_rows,
     read_columns,
 )
-from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from rewoo_bench.evaluation.folder import Result
-from rewoo_bench.text.escaping import plain_line, terminal
+from rewoo_bench.system.output import echo
+from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.redaction import redact
 from rewoo_bench.text.words import counted
 
@@ -128,8 +129,7 @@ def _line(result: Result) -> str:
         outcome += f", {result.trajectory.stop_reason}" if answer is None else f", answered {answer!r}"
     trial = f" (trial {task.trial})" if task.trial else ""
     tokens = sum(call.usage.total_tokens for call in result.calls)
-    line = f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
-    return plain_line(line)
+    return f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
 
 
 def duration(seconds: float) -> str:
@@ -167,4 +167,4 @@ def notices_to(say: Callable[[str], None]) -> Iterator[None]:
 
 def say(notice: str) -> None:
     """Prints a line on standard error, before there is a progress bar."""
-    print(terminal(f"rewoo-bench: {notice}"), file=sys.stderr)
+    echo(f"rewoo-bench: {notice}", err=True)

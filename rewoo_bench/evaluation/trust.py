@@ -24,7 +24,6 @@ from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
 from rewoo_bench.errors import UsageError
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.runs.options import OPTIONS, RunOptions
-from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
@@ -111,10 +110,10 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
     if name in _SPENDING:
         if value and value != _DEFAULTS[name]:
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"spend by its own {plain_line(shown[:_MOST_CHARACTERS])!r} ({OPTIONS[name].flag})"
+            yield f"spend by its own {shown[:_MOST_CHARACTERS]!r} ({OPTIONS[name].flag})"
         return
     for each in map(str, value if isinstance(value, list) else [value] if value else []):
-        shown = repr(plain_line(each))
+        shown = repr(each)
         match name:
             case "mcp":
                 web = each.startswith(("http://", "https://"))
@@ -124,7 +123,7 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
             case "api_base":
                 yield f"send prompts and the model's key to {shown} (--api-base)"
             case "architectures" if each.startswith("agent:"):
-                yield f"run {plain_line(each.removeprefix('agent:'))!r} (--agent)"
+                yield f"run {each.removeprefix('agent:')!r} (--agent)"
             case "architectures" if each not in known_names("architectures"):
                 yield f"run code or commands of {shown} (--arch)"
             case "dataset" if each not in known_names("datasets"):
@@ -142,7 +141,7 @@ def _dangers(name: str, value: Any) -> Iterator[str]:
 
 
 def _use_of_a_model(name: str) -> str:
-    shown = repr(plain_line(name))
+    shown = repr(name)
     if name.startswith((LOCAL, REPLAY)):
         return f"read {shown}"
     if ":" in name and "/" not in name and not name.startswith("ft:"):

@@ -50,7 +50,7 @@ from rewoo_bench.gate.verdict import (
     too_many_failed,
 )
 from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows, read_columns
-from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
 

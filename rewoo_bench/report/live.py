@@ -47,7 +47,6 @@ from rewoo_bench.runs.journal.tables import export
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
 from rewoo_bench.system.http_session import server_log
-from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.words import counted
 
 HOST = "127.0.0.1"
@@ -195,7 +194,7 @@ class Viewer:
                 try:
                     now = await to_thread.run_sync(_read, folder)
                 except RewooBenchError as error:
-                    raise web.HTTPServiceUnavailable(text=plain_line(str(error))) from None
+                    raise web.HTTPServiceUnavailable(text=str(error)) from None
                 if shown is not None:
                     shown.close()
                 shown = self.snapshots[folder] = now
@@ -233,7 +232,7 @@ def _json(value: Any) -> web.Response:
 
 
 def _shown(text: str) -> str:
-    return escape(plain_line(text))
+    return escape(text)
 
 
 def _index(folder: Path, lines: list[str]) -> str:

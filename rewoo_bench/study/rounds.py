@@ -51,8 +51,9 @@ from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.publish import restore
 from rewoo_bench.runs.rows import common_error, left_out
 from rewoo_bench.study.declaration import Cell, Study
-from rewoo_bench.text.escaping import terminal, text_table
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.redaction import redact_settings
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
@@ -78,7 +79,7 @@ class SessionChoices:
     """A published study: runs that the folder lacks go on from the copies in it."""
     study_cost: float | None = None
     """Most US dollars of all runs of the study in all sessions."""
-    say: Callable[[str], None] = lambda line: print(terminal(line), file=sys.stderr, flush=True)
+    say: Callable[[str], None] = lambda line: echo(line, err=True)
 
     def __post_init__(self) -> None:
         if self.study_cost is not None and not 0 < self.study_cost < math.inf:

@@ -8,6 +8,7 @@ What it returns is nested no deeper than `DEEPEST`, so that whoever goes through
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -47,3 +48,12 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def with_finite_numbers(value: Any) -> Any:
+    """Nested dicts and lists, ready for JSON: None in the place of NaN and infinity."""
+    if isinstance(value, dict):
+        return {key: with_finite_numbers(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_finite_numbers(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

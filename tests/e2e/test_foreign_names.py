@@ -14,7 +14,8 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.text.escaping import csv_cell, latex, plain_line, plain_markdown, terminal
+from rewoo_bench.text.escaping import latex, plain_line, plain_markdown, terminal
+from rewoo_bench.text.tables import csv_cell
 
 NASTY = (
     "x\n\\input{/etc/passwd}",
@@ -65,8 +66,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
     return found.out + found.err
 
 
-@pytest.mark.by_day(4)
-@pytest.mark.parametrize("nasty", NASTY)
+@pytest.mark.parametrize("nasty", [*NASTY[:2], "\n".join(NASTY[2:])])
 def test_a_nasty_name_stays_text(
     run: Path, tmp_path: Path, nasty: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
