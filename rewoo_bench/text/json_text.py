@@ -14,6 +14,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from rewoo_bench.text.escaping import replace_surrogates
+
 DEEPEST = 200
 """Levels of a document."""
 TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
@@ -36,7 +38,16 @@ def load_json(data: str | bytes) -> Any:
         raise ValueError("a whole number with too many digits") from None
     if is_too_deep(value):
         raise ValueError(TOO_DEEP)
-    return value
+    return _sound(value)
+
+
+def _sound(value: Any) -> Any:
+    """The value with U+FFFD for each half of a surrogate pair in its texts, which no file can hold."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, dict):
+        return {replace_surrogates(name): _sound(each) for name, each in value.items()}
+    return [_sound(each) for each in value] if isinstance(value, list) else value
 
 
 def is_too_deep(value: Any) -> bool:

@@ -33,7 +33,6 @@ from pydantic import ValidationError
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.events import starting
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
 from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpAddress, McpTool, ToolSchema
@@ -123,9 +122,8 @@ class McpServer:
         try:
             await self.start()
             assert self._client is not None
-            encodable = json.loads(replace_surrogates(json.dumps(arguments, ensure_ascii=False)))
             with anyio.fail_after(limit):
-                result = await self._client.call_tool(remote, encodable)
+                result = await self._client.call_tool(remote, arguments)
         except UsageError as error:
             raise ToolError(str(error)) from None
         except TimeoutError:
@@ -137,7 +135,7 @@ class McpServer:
                 await self._end()  # the next call starts it again
                 raise self._error(self._with_lines(str(error) or type(error).__name__)) from error
             raise self._error(str(error) or type(error).__name__) from error
-        text = without(replace_surrogates(result_text(result)), self.address.secrets)
+        text = without(result_text(result), self.address.secrets)
         if (surplus := len(text) - _LONGEST_RESULT) > 0:
             text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} {CHARACTERS_LEFT_OUT}"
         if result.is_error:
@@ -306,8 +304,7 @@ def read_message(line: bytes) -> SessionMessage | None:
     with suppress(ValidationError):
         return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
     with suppress(ValueError):
-        repaired = replace_surrogates(json.dumps(load_json(text), ensure_ascii=False))
-        return SessionMessage(jsonrpc_message_adapter.validate_json(repaired, by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_python(load_json(text), by_name=False))
     return None
 
 

@@ -102,18 +102,6 @@ def check(asked: OpenQuestion, provider: DialectServer, thief: DialectServer, ca
     assert booked(asked) == provider.total
 
 
-@pytest.mark.by_day(2)
-@pytest.mark.parametrize("path", BODIES)
-async def test_no_keyword_of_litellm_is_obeyed(path: str, provider: DialectServer, thief: DialectServer) -> None:
-    own = [name for name in keywords(listed=False) if name not in {*FIELDS[path], "model"}]
-    async with open_question(provider.api_base, "hosted_vllm/x", api_key=KEY, embedding_name="x") as asked:
-        for name in own:
-            answer = await post(asked, path, **{name: value_of(name, thief.api_base)})
-            assert answer.status_code == 200, (name, answer.text)
-            assert asked.session.notes[f"dropped the field {name}"] == 1
-    check(asked, provider, thief, len(own))
-
-
 @pytest.mark.parametrize("path", BODIES)
 async def test_nor_are_all_of_them_at_once(path: str, provider: DialectServer, thief: DialectServer) -> None:
     every = {name: value_of(name, thief.api_base) for name in keywords(listed=True) if name not in FIELDS[path]}
@@ -143,20 +131,6 @@ async def test_a_provider_that_speaks_the_dialect_gets_every_field_and_keeps_its
     assert entry.body["base_url"] == thief.api_base
     assert KEY in (entry.headers.get("x-api-key"), entry.headers.get("authorization", "").removeprefix("Bearer "))
     assert "evil.example" not in str(entry.headers)
-
-
-@pytest.mark.by_day(7)
-@pytest.mark.parametrize("path", BODIES)
-@pytest.mark.parametrize("value", [7, "text", [7], {"type": 7}, [{"role": []}]])
-async def test_no_value_of_a_field_is_more_than_an_error_of_its_call(
-    path: str, value: Any, provider: DialectServer, thief: DialectServer
-) -> None:
-    async with open_question(provider.api_base, "hosted_vllm/x", api_key=KEY, embedding_name="x") as asked:
-        for name in FIELDS[path] - {"stream"}:
-            answer = await post(asked, path, **{name: value})
-            assert answer.status_code in (200, 400, 429, 502), (name, answer.text)
-        assert (await post(asked, path)).status_code == 200
-    assert booked(asked) == provider.total
 
 
 AGENT = """

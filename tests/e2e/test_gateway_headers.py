@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import anthropic
 import httpx
 import openai
 import pytest
 from aiohttp import web
 from open_questions import open_question
 from web_server import serving_app
-
-from rewoo_bench.types import WireRequest
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 ASK: Any = [{"role": "user", "content": "Which river?"}]
@@ -80,35 +77,3 @@ async def test_streams_and_errors_have_the_providers_headers(status: int, stream
             answer = await web_client.post(f"{question.base_url}/chat/completions", json=body)
     assert answer.status_code == status
     assert {answer.headers[name] for name in ("x-request-id", "retry-after")} == {"req_7", "2"}
-
-
-async def test_anthropics_beta_headers_and_query_reach_it() -> None:
-    provider = Provider(400)
-    options: dict[str, Any] = {"betas": ["b-1"], "extra_query": {"beta": "true"}}
-    async with (
-        serving_app(provider.answer) as address,
-        open_question(address, "anthropic/claude-x") as question,
-        anthropic.AsyncAnthropic(base_url=question.address, api_key="any") as client,
-    ):
-        with pytest.raises(anthropic.BadRequestError):
-            await client.beta.messages.create(model="claude-x", max_tokens=9, messages=ASK, **options)
-    assert (provider.queries, provider.headers[0]["anthropic-beta"]) == (["beta=true"], "b-1")
-
-
-def test_only_headers_that_change_the_answer_make_a_request_another_one() -> None:
-    def identity(*headers: tuple[str, str]) -> Any:
-        return WireRequest("/messages", b"{}", headers).identity
-
-    assert identity(("Idempotency-Key", "1")) == identity(("x-stainless-retry-count", "1")) == identity()
-    assert identity(("Anthropic-Beta", "tools")) != identity()
-
-
-async def test_no_cookie_goes_from_one_request_to_the_next() -> None:
-    provider = Provider()
-    async with serving_app(provider.answer) as address:
-        named = address.replace("127.0.0.1", "localhost")  # an address in digits has no cookies
-        async with open_question(f"{named}/v1") as question, httpx.AsyncClient() as client:
-            for number in range(2):
-                asking = {"model": "gpt-x", "messages": ASK, "seed": number}
-                await client.post(f"{question.base_url}/chat/completions", json=asking)
-    assert ["Cookie" in headers for headers in provider.headers] == [False, False]

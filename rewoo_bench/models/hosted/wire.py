@@ -23,6 +23,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -59,7 +60,6 @@ from rewoo_bench.models.hosted.http_endpoint import (
 from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
@@ -149,7 +149,8 @@ class _Relay:
         """
         async with aclosing(events_of(pieces)) as events:
             async for event in events:
-                documents = list(documents_of(event))
+                shown = without(event.decode("utf-8", "replace"), self.secrets).encode()
+                documents = list(documents_of(shown))
                 for document in documents:
                     self.facts.read(document)
                 self.facts.is_complete |= is_done(event)
@@ -157,7 +158,6 @@ class _Relay:
                     self.check_no_error()
                 if self.hides_usage and documents and all(map(is_usage_only, documents)):
                     continue
-                shown = without(event.decode("utf-8", "replace"), self.secrets).encode()
                 self._relayed.append(shown)
                 if self._request.on_bytes is not None:
                     await self._request.on_bytes(shown)
@@ -214,7 +214,7 @@ class WireClient:
             cost = cost_of(usage, "estimated", route)
         else:
             cost = cost_of(usage, source, route)
-        model = "" if route.is_ours else without(facts.model, secrets)
+        model = "" if route.is_ours else facts.model
         reason = facts.finish_reason or "stop"
         return Completion(text, usage, reason, call_cost=cost, wire=response, answered_model=model)
 
@@ -261,10 +261,10 @@ class WireClient:
             if kind == EVENT_STREAM:
                 await relay.relay(response.content.iter_any())
                 return WireResponse(kind, relay.text, headers=relay.headers)
-            text = (await read_body(response)).decode("utf-8-sig", "replace")
+            text = without((await read_body(response)).decode("utf-8-sig", "replace"), relay.secrets)
             relay.facts.read(read_document(text))
             relay.check_no_error()
-            return WireResponse(kind, without(text, relay.secrets), headers=relay.headers)
+            return WireResponse(kind, text, headers=relay.headers)
 
     async def _translated(self, route: providers.Route, wire: WireRequest, relay: _Relay) -> WireResponse:
         providers.use_shared_pool(self._transport)
@@ -276,9 +276,8 @@ class WireClient:
                 await relay.relay(events)
             kind, text = EVENT_STREAM, relay.text
         else:
-            document = await translation.answer()
-            relay.facts.read(document)
-            kind, text = "application/json", without(json.dumps(document), relay.secrets)
+            kind, text = "application/json", without(json.dumps(await translation.answer()), relay.secrets)
+            relay.facts.read(json.loads(text))
         sent, counted = translation.facts_of_answer(), relay.facts.counted  # a translation loses some of it
         relay.facts.error = relay.facts.error or sent.error
         if counted is not None and sent.usage is not None and not counted.usage.reasoning_tokens:
@@ -391,8 +390,7 @@ class Translation:
             raise HTTPFailure(404, f"{self._route.provider} has no {self._path}", {})
         litellm = await providers.litellm_loaded()
         litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
-        # It can't send half of a surrogate pair.
-        fields = json.loads(replace_surrogates(json.dumps({**self._fields, **options}, ensure_ascii=False)))
+        fields = deepcopy({**self._fields, **options})
         if self._path == RESPONSES:
             fields["use_chat_completions_api"] = True
         with providers.exchange(self._exchange):

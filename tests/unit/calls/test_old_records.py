@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from rewoo_bench.events import at_place
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, recorded_prompt, request_hash
 from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.text.model_output import RAW_ARGUMENTS
-from rewoo_bench.types import CallCost, Completion, Message, Request, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Message, Request, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -63,28 +61,3 @@ async def test_one_that_was_paid_for_is_its_rows_error(tmp_path: Path, answer: d
         await asked(tmp_path)
     assert isinstance(caught.value, ModelError)
     assert caught.value.call_cost == CallCost(billed=Usage(12, 0, 0), cost_usd=0.5)
-
-
-async def test_arguments_nested_deeper_than_the_reader_goes_are_recalled_as_text(tmp_path: Path) -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(600):
-        deep = {"a": deep}
-    made = Completion("", Usage(10, 0, 2), "tool_calls", (ToolCall("1", "Search", deep),))
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
-        recorder = await Recorder(journal).question(TASK)
-        await RecordedModel(recorder, ScriptedModel([made])).complete(Request(ASK, role="agent"))
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
-        recorder = await Recorder(journal).question(TASK)
-        recalled = await RecordedModel(recorder, ScriptedModel([])).complete(Request(ASK, role="agent"))
-    assert recalled.tool_calls == (ToolCall("1", "Search", {RAW_ARGUMENTS: json.dumps(deep)}),)
-
-
-async def test_arguments_that_contain_themselves_are_recorded_and_paid_for(tmp_path: Path) -> None:
-    own: dict[str, Any] = {}
-    own["own"] = own
-    usage = Usage(10, 0, 2)
-    made = Completion("", usage, tool_calls=(ToolCall("1", "Search", own),), call_cost=CallCost(billed=usage))
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
-        recorder = await Recorder(journal).question(TASK)
-        await RecordedModel(recorder, ScriptedModel([made])).complete(Request(ASK, role="solver"))
-        assert journal.spent.tokens == 12

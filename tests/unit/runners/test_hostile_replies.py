@@ -23,10 +23,9 @@ from pydantic_core import from_json
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import Result, Task, rows_of, trace
 from rewoo_bench.runners.architecture import Architecture, load_architecture
-from rewoo_bench.runs.journal.records import as_bytes, call_fields
+from rewoo_bench.runs.journal.records import as_bytes
 from rewoo_bench.runs.journal.tables import tables_of
 from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
-from rewoo_bench.text.model_output import check_call
 from rewoo_bench.types import Completion, Document, Example, ToolCall
 
 EXAMPLES = int(os.environ.get("REWOO_BENCH_FUZZ_EXAMPLES", "20"))
@@ -173,9 +172,3 @@ def test_any_reply_ends_in_a_row_and_a_trace(name: str, said: list[ScriptLine]) 
         assert pq.read_table(BufferReader(sink.getvalue())).equals(table)
     assert questions["prediction"].to_pylist() == [result.trajectory.answer]
     assert from_json(as_bytes(trace(result, "r")))["answer"] == result.trajectory.answer
-
-
-@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-@given(call=calls)
-def test_any_tool_call_is_read_back_from_the_journal_as_the_runner_saw_it(call: ToolCall) -> None:
-    assert ToolCall(**from_json(as_bytes(call_fields(call)))) == check_call(call) == check_call(check_call(call))
