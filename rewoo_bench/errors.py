@@ -96,8 +96,10 @@ class ModelError(RewooBenchError):
     `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
     or its name is unknown. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
-    isn't one: the model failed. `is_of_agents_account` means that it refused the account that an external agent's
-    request chose. `response` is what an external agent gets for its request; None for calls of our own.
+    isn't one: the model failed. `refused_by` is the model whose provider refused the request (401, 403, 404), sent it
+    elsewhere (3xx) or wasn't there, and `accepts_others` whether it had accepted another one. `is_of_agents_account`
+    means that it refused the account that an external agent's request chose. `response` is what an external agent gets
+    for its request; None for calls of our own.
     """
 
     def __init__(
@@ -118,6 +120,8 @@ class ModelError(RewooBenchError):
         self.retry_after = retry_after
         self.unreachable = unreachable
         self.unread_reply = unread_reply
+        self.refused_by = ""
+        self.accepts_others = False
         self.is_of_agents_account = False
         self.response: ErrorResponse | None = None
 
@@ -176,8 +180,8 @@ class CapReached(RunStopped):
             line = f"cost {f'{spent:.4f}' if spent >= 0.01 else f'{spent:.2g}'} of {cap} USD ({flag})"
         super().__init__(line)
         self.flag = flag
-        self.spent = spent
-        self.cap = cap
+        self.higher = f"{flag} none" if spent is None else f"{flag} {2 * max(spent, cap):.10g}"
+        """The flag with twice as much, with which the run gets further."""
 
 
 class RepeatedCrash(RunStopped):

@@ -40,7 +40,6 @@ from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.errors import LimitReached, UsageError
 from rewoo_bench.system.concurrency import background_task
-from rewoo_bench.system.crashes import text_of
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import plain_environment
@@ -441,4 +440,4 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
 
 
 def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {text_of(error)}".removesuffix(": ")
+    return f"{type(error).__name__}: {error!s}".removesuffix(": ")

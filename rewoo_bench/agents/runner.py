@@ -18,7 +18,6 @@ from anyio import to_thread
 from rewoo_bench.agents.program import AgentFailed, Function, Program, WorkerProcess, check_program
 from rewoo_bench.agents.session import AgentSession
 from rewoo_bench.agents.settings import AgentSettings, command_in_environment
-from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.config.specs import import_object
 from rewoo_bench.errors import UsageError
@@ -109,7 +108,7 @@ class AgentRunner:
         is_answered = failed is None and bool(answer and answer.strip())
         if failure is not None and not is_answered:
             # The provider refused what the agent wrote, unless it doesn't know the model, which answered nothing yet.
-            is_unknown = isinstance(failure, RequestRefused) and not (failure.is_accepted or session.has_answer)
+            is_unknown = failure.refused_by and not (failure.accepts_others or session.has_answer)
             is_agents = failure.status in _OWN_FAULTS or failure.is_of_agents_account or failure.unread_reply
             if is_unknown or not is_agents:
                 raise failure

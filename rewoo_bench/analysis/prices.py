@@ -1,18 +1,13 @@
-"""What the calls of a run cost under a price: the one place where the rule of a cache becomes tokens and dollars.
+"""At which prices a run's dollars are: those that were paid, those of its models, or named ones.
 
-    calls = read_calls(Path("results/local/mine"), rows)    # of calls.parquet, in the order of `rows`
-    cached, written = cached_tokens(calls.columns, tariff.rule)     # of each call
-    costs = priced(calls, {"": tariff})                     # the same, and dollars
-    calls.of_rows(costs.usd)                                # sums of each row
-
-A rule has a minimum, blocks, a lifetime and breakpoints (`CacheRule`), and a tariff the prices of reading and writing.
-What calls share with earlier ones is in the columns `SHARED` of calls.parquet (runs/columns.py): no prompt is needed.
-It is a cache of one user who runs one architecture, and a hit is certain: providers promise none.
+pricing = pricing_of(["results/local/mine"], rows, manifests("results/local/mine"), ["openai"])
+pricing.cost_usd                    # dollars of each row
+pricing.under                       # "OpenAI's rule: prefixes of 1,024 tokens …; gpt-5-mini's prices of 2026-11-24"
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -21,25 +16,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_costs import ROW_KEY, CallCosts, Calls, priced, read_calls
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.names import LOCAL, is_oracle
 from rewoo_bench.config.price_sheets import (
     PRICE_KINDS,
     RULES,
-    CacheRule,
     Tariff,
     by_role,
     named_tariff,
-    names_in_sheets,
     price_of,
     read_price,
     split_by_role,
     unlisted,
 )
+from rewoo_bench.config.price_table import names_in_sheets
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
-from rewoo_bench.runs.folder import CALLS_FILE, load_table, read_table
-from rewoo_bench.runs.manifest import Manifests, no_run
+from rewoo_bench.runs.folder import load_table
+from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.option_types import SHORT_NAMES
 from rewoo_bench.runs.rows import ColumnValues, arrow_numbers, failed, read_columns
 
@@ -47,159 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Rows = TypeVar("_Rows", "pd.DataFrame", pa.Table)
-
-
-ROW_KEY = ("architecture", "example_id", "trial")
-_NUMBERS = (
-    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "started_at", "latency_s", *SHARED),
-)
-_PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
-
-PRICED_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
-"""Columns of calls.parquet that a price takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The model calls of a run that count in a question's cost."""
-
-    rows: int
-    row: NDArray[np.int64]
-    """The position of each call's question."""
-    role: NDArray[np.object_]
-    model: NDArray[np.object_]
-    columns: Mapping[str, Floats]
-    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
-    `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
-    unrecorded: NDArray[np.bool_]
-    """The calls of which no cached tokens were recorded."""
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether an endpoint counted the cached tokens of every answered call, and no local model or oracle."""
-        answered = self.columns["input_tokens"] > 0
-        hosted = not any(model.startswith(LOCAL) or is_oracle(model) for model in set(self.model))
-        return bool(hosted and answered.any() and not self.unrecorded[answered].any())
-
-    def of_rows(self, values: Floats) -> Floats:
-        """Sums of the calls of each row."""
-        sums = np.zeros(self.rows)
-        np.add.at(sums, self.row, values)
-        return sums
-
-
-class CallCosts(NamedTuple):
-    """Of each call the input tokens found in the cache and those written to it, and dollars; NaN is not known."""
-
-    cached: Floats
-    written: Floats
-    usd: Floats
-
-
-def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
-    """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
-    if not folder.is_dir():
-        raise no_run(folder, CALLS_FILE)
-    try:
-        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), rows)
-    except FileNotFoundError:
-        raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
-    for name in _PARTS_OF_INPUT:
-        values, tokens = calls.columns[name], calls.columns["input_tokens"]
-        if (wrong := (values < 0) | (values > tokens)).any():
-            found = f"{values[wrong][0]:.0f} of {tokens[wrong][0]:.0f} input tokens"
-            raise DataError(f"{folder / CALLS_FILE}: the column {name!r} has {found}")
-    return calls
-
-
-def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
-    """The same from a table with `PRICED_COLUMNS`."""
-    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    found = read_columns(table, [*ROW_KEY, "kind", "role", "name"], _NUMBERS)
-    keys, all_keys = (
-        zip(*(each[name].texts.tolist() for name in ROW_KEY[:2]), each["trial"].values.tolist(), strict=True)
-        for each in (asked, found)
-    )
-    places = {key: place for place, key in enumerate(keys)}
-    row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
-    roles = found["role"].texts
-    some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
-    row, names, missing = row[some], found["name"].texts[some], np.full(some.sum(), np.nan)
-    columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
-    unrecorded = np.isnan(columns["cached_input_tokens"])
-    for name in ("cached_input_tokens", "cache_write_tokens"):
-        columns[name] = np.nan_to_num(columns[name])
-    for name in SHARED:  # of a call that failed
-        columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
-    lost = np.maximum(columns["billed_tokens"] - columns["input_tokens"] - columns["output_tokens"], 0)
-    lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
-    columns["lost_output_tokens"] = np.nan_to_num(lost_output)
-    columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded)
-
-
-def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
-    """Input tokens of each call that a cache with this rule holds, and those that are written to it.
-
-    `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares. With a `context`
-    every prompt begins with that many tokens more, the same in all of them: they were sent before the run, their end is
-    marked, and they are in time.
-    """
-    before = np.where(calls["input_tokens"] > 0, context, 0.0)
-    tokens = calls["input_tokens"] + before
-    if rule is None:
-        return np.zeros_like(tokens), np.zeros_like(tokens)
-    least, block = rule.minimum_prefix_tokens or 0, rule.block_tokens or 1
-    lifetime = np.inf if rule.lifetime_s is None else rule.lifetime_s
-    run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
-    shared_run = calls["shared_run_tokens"]
-    if rule.scope == "question":
-        run_age, shared_run = question_age, calls["shared_question_tokens"]
-
-    def in_time(tokens: Floats, age: Floats) -> Floats:
-        return np.where(age > lifetime, 0.0, tokens)
-
-    if rule.kind == "explicit":
-        of_run = shared_run + 1  # rounded down, where the tokens up to a mark are rounded
-        marked, last, found = (calls[name] for name in ("marked_tokens", "last_marked_tokens", "shared_marked_tokens"))
-        found = np.where((rule.scope == "question") & (found > of_run), 0.0, found)
-        longest = in_time(found, np.where(found <= of_run, run_age, question_age))
-        cached = before + np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
-        cached, last = np.where(cached < least, 0.0, cached), before + last
-        return cached, np.where(last < least, 0.0, np.maximum(last - cached, 0.0))
-    of_question = in_time(calls["shared_question_tokens"], question_age)
-    shared = before + np.maximum(of_question, in_time(shared_run, run_age))
-    cached = np.minimum(shared, tokens - 1) // block * block
-    too_short = tokens < max(least, 1)
-    cached = np.where(too_short | (cached < max(least, 1)), 0.0, cached)
-    return cached, np.where(too_short, 0.0, tokens // block * block - cached)
-
-
-def priced(
-    calls: Calls,
-    tariffs: Mapping[str, Tariff],
-    *,
-    recorded: bool = False,
-    context: float = 0.0,
-) -> CallCosts:
-    """The calls under the prices of each role (`""`: every other).
-
-    What is written is counted where it has a price of its own. `recorded` takes what the provider reported in place of
-    the rule. `context` is that of `cached_tokens`.
-    """
-    parts = np.full((3, len(calls.row)), np.nan)
-    for role in dict.fromkeys(calls.role):
-        tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
-        sizes = {name: values[own] for name, values in calls.columns.items()}
-        cached, written = cached_tokens(sizes, tariff.rule, context)
-        if recorded:
-            cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
-        written = written * float(tariff.cache_write is not None)
-        whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
-        output = sizes["output_tokens"] + sizes["lost_output_tokens"]
-        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output)
-    return CallCosts(*parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,32 +165,49 @@ def priced_rows(
     where a run has no calls.parquet.
     """
     columns = read_columns(rows, _COLUMNS)
-    of_runs = list(_calls_of_runs(runs, columns))
-    models = [own_models(mine) for _, mine, _ in of_runs]
-    of_calls = tuple(sorted({model for _, _, calls in of_runs for model in calls.model}))
-    is_counted = as_counted and all(calls.is_counted for _, _, calls in of_runs)
+    of_runs = _calls_of_runs(runs, columns)
+    models = [own_models(run.columns) for run in of_runs]
+    of_calls = tuple(sorted({model for run in of_runs for model in run.calls.model}))
+    is_counted = as_counted and all(run.calls.is_counted for run in of_runs)
     found = []
     for chosen in names:
         (price,), given = split_by_role(chosen, {role for each in models for role in each})
         tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
-        usd, cached = np.full((2, len(columns["run_id"].values)), np.nan)
-        for (own, _, calls), of_roles in zip(of_runs, tariffs, strict=True):
-            costs = priced(calls, of_roles, recorded=is_counted)
-            usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
+        pairs = zip(of_runs, tariffs, strict=True)
+        usd, cached = _of_rows(of_runs, (priced(run.calls, each, recorded=is_counted) for run, each in pairs))
         found.append(PricedRows(tariffs, usd, cached, is_counted, of_calls))
     return found
 
 
-def _calls_of_runs(
-    runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]
-) -> Iterator[tuple[NDArray[np.bool_], Mapping[str, ColumnValues], Calls]]:
-    """Of each run which of the rows are its own, these, and their calls."""
-    ids = columns["run_id"]
+class _RunCalls(NamedTuple):
+    """Which of some rows are a run's own, these, and their calls."""
+
+    own: NDArray[np.bool_]
+    columns: Mapping[str, ColumnValues]
+    calls: Calls
+
+
+def _calls_of_runs(runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]) -> list[_RunCalls]:
+    ids, found = columns["run_id"], []
     for run in map(Path, runs):
         of_run = read_columns(load_table(run), ["run_id"])["run_id"].names
         own = np.isin(ids.values, [ids.names.index(name) for name in of_run if name in ids.names])
         mine = {name: column.of(own) for name, column in columns.items()}
-        yield own, mine, read_calls(run if run.is_dir() else run.parent, mine)
+        found.append(_RunCalls(own, mine, read_calls(run if run.is_dir() else run.parent, mine)))
+    return found
+
+
+def _of_rows(runs: Sequence[_RunCalls], costs: Iterable[CallCosts]) -> tuple[Floats, Floats]:
+    """Dollars and cached tokens of each row, from the costs of each run's calls; NaN in rows of no run."""
+    usd, cached = np.full((2, len(runs[0].own) if runs else 0), np.nan)
+    for run, of_calls in zip(runs, costs, strict=True):
+        usd[run.own], cached[run.own] = run.calls.of_rows(of_calls.usd), run.calls.of_rows(of_calls.cached)
+    return usd, cached
+
+
+def _by_model(calls: Calls, tariffs: Mapping[str, Tariff], *, recorded: bool) -> CallCosts:
+    """The calls at the prices of their own models, whatever their role."""
+    return priced(replace(calls, role=calls.model), tariffs, recorded=recorded)
 
 
 def given_tariffs(prices: Mapping[str, Mapping[str, float] | None]) -> dict[str, Tariff]:
@@ -368,9 +225,9 @@ def given_tariffs(prices: Mapping[str, Mapping[str, float] | None]) -> dict[str,
                 base,
                 sheet="given",
                 model=model,
-                under=f"{base.cache_rule}; {model}'s prices as given",
+                prices=f"{model}'s prices as given",
                 source=GIVEN,
-                notes=base.notes_of_rule,
+                own_notes=(),
                 input=paid["input"],
                 output=paid["output"],
                 cache_read=cached,
@@ -399,13 +256,12 @@ def _at_given_prices(
     runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, price: Sequence[str]
 ) -> Pricing:
     """The dollars that the runs would have recorded with `--price`. Raises `UsageError` for a model without one."""
-    columns = read_columns(rows, _COLUMNS)
-    of_runs = list(_calls_of_runs(runs, columns))
-    models = sorted({model for _, _, calls in of_runs for model in calls.model})
+    of_runs = _calls_of_runs(runs, read_columns(rows, _COLUMNS))
+    models = sorted({model for run in of_runs for model in run.calls.model})
     dollars = dict[str, dict[str, float]]()
     for value in price:
         whose, _, text = value.rpartition(":")
-        roles = {name for _, mine, _ in of_runs for role, name in own_models(mine).items() if role == whose}
+        roles = {name for run in of_runs for role, name in own_models(run.columns).items() if role == whose}
         named = roles or ({whose} if whose else set(models) - {each.rpartition(":")[0] for each in price})
         if unasked := named - set(models):
             raise UsageError(f"--price {value}: {unknown('model of the runs', min(unasked), models)}")
@@ -414,10 +270,8 @@ def _at_given_prices(
         dollars |= dict.fromkeys(named, read_price(text))
     if missing := [model for model in models if model not in dollars]:
         raise UsageError(f"--price: no price of {missing[0]!r}; write {missing[0]}:input=0.15,cached=0.075,output=0.6")
-    tariffs, (usd, cached) = given_tariffs(dollars), np.full((2, len(columns["run_id"].values)), np.nan)
-    for own, _, calls in of_runs:
-        costs = priced(replace(calls, role=calls.model), tariffs, recorded=True)
-        usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
+    tariffs = given_tariffs(dollars)
+    usd, cached = _of_rows(of_runs, (_by_model(run.calls, tariffs, recorded=True) for run in of_runs))
     return _as_counted(models, manifests, usd, cached)
 
 
@@ -431,23 +285,21 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
     if not np.isnan(columns["cost_usd"].values[scored]).any():
         unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
         return known if (known := own_prices(manifests)).under else unnamed
-    usd, cached = np.full((2, len(scored)), np.nan)
-    tariffs, is_counted = dict[tuple[str, str], Tariff](), False
     try:
-        of_runs = list(_calls_of_runs(runs, columns))
-        is_counted = all(calls.is_counted for _, _, calls in of_runs)
-        for own, mine, calls in of_runs:
-            asked = set(calls.model)
-            of_run = {name: manifests[name] for name in mine["run_id"].names_in_use if name in manifests}
-            found = own_tariffs(asked, of_run)
-            if asked - found.keys():
-                return None
-            tariffs |= {(model, tariff.source): tariff for model, tariff in found.items()}
-            is_given = all(tariff.source == GIVEN for tariff in found.values())
-            costs = priced(replace(calls, role=calls.model), found, recorded=is_given or is_counted)
-            usd[own], cached[own] = calls.of_rows(costs.usd), calls.of_rows(costs.cached)
+        of_runs = _calls_of_runs(runs, columns)
     except DataError:
         return None
+    is_counted, costs = all(run.calls.is_counted for run in of_runs), list[CallCosts]()
+    tariffs = dict[tuple[str, str], Tariff]()
+    for run in of_runs:
+        asked, names = set(run.calls.model), run.columns["run_id"].names_in_use
+        found = own_tariffs(asked, {name: manifests[name] for name in names if name in manifests})
+        if asked - found.keys():
+            return None
+        tariffs |= {(model, tariff.source): tariff for model, tariff in found.items()}
+        is_given = all(tariff.source == GIVEN for tariff in found.values())
+        costs.append(_by_model(run.calls, found, recorded=is_given or is_counted))
+    usd, cached = _of_rows(of_runs, costs)
     if not tariffs or np.isnan(usd[scored]).any():
         return None
     if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
@@ -568,45 +420,3 @@ def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
     main = columns["model"].names_in_use[:1]
     found = {role: columns[column].names_in_use for role, column in _MODELS.items()}
     return {role: names[0] for role, names in found.items() if names and names[:1] != main}
-
-
-# Dollars of two architectures, had every prompt begun with the same tokens: where a cache begins to hold prompts.
-#
-# What is varied is the tokens of a context (instructions, tools, a document) at the beginning of all prompts of both
-# architectures: each call's input and each prefix that it shares grow by as much. The context was sent before the run,
-# its end is marked, and it is in time. What the model writes and how often it is called stays as it was.
-
-
-@dataclass(frozen=True, slots=True)
-class ContextPrices:
-    """Dollars of each price that ships (`RULES`): contexts x the two architectures x their shared questions."""
-
-    rows: pd.DataFrame
-    """The rows of the second architecture, in the order of the dollars."""
-    usd: dict[str, Floats]
-
-    def ratios(self, price: str, some: NDArray[np.bool_] | slice = slice(None), of: int = 1) -> Floats:
-        """The first architecture's mean dollars by the second's, over all or `some` questions: of each context.
-
-        With `of` above 1 it is of each so many contexts together.
-        """
-        first, second = self.usd[price][:, :, some].mean(axis=2).reshape(-1, of, 2).mean(axis=1).T
-        found: Floats = first / second
-        return found
-
-
-def context_prices(
-    rows: pd.DataFrame, calls: pd.DataFrame, pair: tuple[str, str], contexts: Sequence[float]
-) -> ContextPrices:
-    """The dollars of a pair on the questions that both have. NaN where it isn't known what prompts share."""
-    key = ["example_id", "trial"]
-    sides = [rows[rows["architecture"] == name] for name in pair]
-    shared = sides[0][key].merge(sides[1][key])
-    sides = [side.merge(shared).sort_values(key, ignore_index=True) for side in sides]
-    both = [calls_of(calls, side) for side in sides]
-
-    def dollars(tariff: Tariff) -> Floats:
-        return np.array([[own.of_rows(priced(own, {"": tariff}, context=at).usd) for own in both] for at in contexts])
-
-    usd = {name: dollars(named_tariff(name)) for name in RULES}
-    return ContextPrices(sides[1], usd)

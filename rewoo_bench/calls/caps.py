@@ -1,7 +1,6 @@
 """What ends a run: a signal, its caps (--run-tokens, --run-cost) and its failed answers (--fail-on-error).
 
     reached = RunLimits(run_tokens=250).exceeded(totals)    # "used 260 of 250 tokens (--run-tokens)"
-    higher_cap(reached, mean=Spent(tokens=260), tasks=2)    # "--run-tokens 580"
 
     estimate = CallEstimate.of(model, request)
     reservation = await caps.reserve(estimate)                # waits while the calls in flight may use up the rest
@@ -16,7 +15,6 @@ retries, a doubled budget.
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import stat
@@ -122,7 +120,6 @@ def leave_closed_terminal() -> None:
 
 
 _LONG_ANSWER = 1024  # tokens reserved for an answer of unlimited length
-_MARGIN = 1.1  # questions that weren't asked yet may cost more than those that were
 
 
 @dataclass
@@ -184,25 +181,6 @@ class RunLimits:
         return self.max_errors if self.max_errors >= 1 else self.max_errors * totals.tasks
 
 
-def higher_cap(reached: CapReached, *, mean: Spent, tasks: int) -> str:
-    """The flag that lets a run continue after a cap ended it: an estimate for all of its `tasks`.
-
-    `mean` is the cost of one of them, of those that are finished: what open ones have cost so far is no measure.
-    """
-    if reached.spent is None:
-        return f"{reached.flag} none"
-    is_tokens = reached.flag == "--run-tokens"
-    of_all = tasks * (mean.tokens if is_tokens else mean.cost_usd)
-    return f"{reached.flag} {_rounded_up(_MARGIN * max(reached.spent, reached.cap, of_all), whole=is_tokens)}"
-
-
-def _rounded_up(amount: float, *, whole: bool) -> str:
-    """Two significant digits; `whole` for a whole number."""
-    step = 10.0 ** (math.floor(math.log10(amount)) - 1)
-    rounded = math.ceil(amount / step - 1e-9) * step  # 22.000000000000004 is 22
-    return str(math.ceil(rounded)) if whole else f"{rounded:g}"
-
-
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
     """Tokens of a call before it is made: its prompt and its longest answer; and dollars per million tokens."""
@@ -240,21 +218,24 @@ class Caps:
         self._cost_usd = 0.0
         self._correction = 1.0  # the largest ratio of a call's tokens to its estimate
         self._calls, self._paid_usd = 0, 0.0
+        self._next = anyio.Lock(fast_acquire=True)  # of the calls that wait for room one looks for it, the first
         self._freed = anyio.Event()
 
     async def reserve(self, estimate: CallEstimate) -> Reservation:
         """Waits until there is room for a call, and reserves it. Doesn't return once a cap is reached."""
-        while True:
-            if reason := self._limits.exceeded(self._totals):
-                self._shutdown.request(reason)
-            await self._shutdown.admit()
-            reservation = self._reservation(estimate)
-            if not self._in_flight or (self._calls and self._has_space(reservation)):
-                self._in_flight += 1
-                self._tokens += reservation.tokens
-                self._cost_usd += reservation.cost_usd or 0.0
-                return reservation
-            await self._freed.wait()
+        async with self._next:
+            while True:
+                if reason := self._limits.exceeded(self._totals):
+                    self._shutdown.request(reason)
+                await self._shutdown.admit()
+                reservation = self._reservation(estimate)
+                if not self._in_flight or (self._calls and self._has_space(reservation)):
+                    self._in_flight += 1
+                    self._tokens += reservation.tokens
+                    self._cost_usd += reservation.cost_usd or 0.0
+                    return reservation
+                self._freed = anyio.Event()
+                await self._freed.wait()
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
         """Frees the reservation of a call that has ended and whose cost is recorded."""
@@ -266,7 +247,6 @@ class Caps:
             self._calls += 1
             self._paid_usd += call_cost.cost_usd or 0.0
         self._freed.set()
-        self._freed = anyio.Event()
 
     def _has_space(self, reservation: Reservation) -> bool:
         limits, spent = self._limits, self._totals.spent

@@ -2,13 +2,11 @@
 
 No runner counts anything: it gets `meter` as its model and `meter.wrap(tools)` as its tools,
 and the LLM tool's own model calls go through the same meter. Each call becomes a `Call`, and a row
-of questions.parquet is a sum over them, so the two tables always agree. The meter keeps the question's limits, and
-looks for other questions in its prompts.
+of questions.parquet is a sum over them, so the two tables always agree. The meter keeps the question's limits.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,15 +20,16 @@ from pydantic import BaseModel
 
 from rewoo_bench.calls.caps import CallEstimate
 from rewoo_bench.calls.live import name_of
+from rewoo_bench.calls.other_questions import PromptWatch
 from rewoo_bench.calls.recorded import RecordedModel, RecordedText
 from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import Place, RowNotes, TimeSpan, current_place, noting, union_s
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
-from rewoo_bench.text.prompts import Prompts, folded
+from rewoo_bench.text.prompts import Prompts
 from rewoo_bench.text.tokens import PromptParts, prompt_parts_of
-from rewoo_bench.types import Bill, CallCost, Completion, Example, Message, Model, Request, Tool, Usage, WrappedTool
+from rewoo_bench.types import Bill, CallCost, Completion, Message, Model, Request, Tool, Usage, WrappedTool
 
 _NO_PARTS = PromptParts()
 
@@ -92,77 +91,6 @@ class Call:
         return sum(end - start for start, end in self.call_cost.waiting)
 
 
-# The search for other questions in the prompts of one.
-
-
-SHORTEST = 30
-"""Characters of a question that is looked for: a shorter one may stand in a prompt by chance."""
-_FIRST_WORDS = 4
-_WORD = re.compile(r"\w+")
-_TOOL_RESULT = '"tool_result"'  # in a user's turn of Anthropic's messages
-
-
-_NO_QUESTIONS: frozenset[tuple[str, ...]] = frozenset()
-
-
-class RunQuestions:
-    """The questions of a run, by their first words."""
-
-    def __init__(self, questions: Iterable[str]) -> None:
-        self._by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
-        for words in {_words(question) for question in questions}:
-            if len(" ".join(words)) >= SHORTEST and len(words) >= _FIRST_WORDS:
-                self._by_start.setdefault(words[:_FIRST_WORDS], set()).add(words)
-
-    def found_in(self, text: str) -> set[tuple[str, ...]]:
-        """The questions whose words stand in a text, in their order and with nothing between them."""
-        words = _words(text)
-        starts = zip(*(words[offset:] for offset in range(_FIRST_WORDS)), strict=False)
-        return {
-            question
-            for position, start in enumerate(starts)
-            for question in self._by_start.get(start, ())
-            if words[position : position + len(question)] == question
-        }
-
-
-class PromptWatch:
-    """Looks for other questions in the prompts of one question, apart from what its documents and tools say.
-
-    An agent may remember what it was asked before. A message that is sent again isn't searched again.
-    """
-
-    def __init__(self, questions: RunQuestions, example: Example) -> None:
-        self._questions = questions
-        self._own = [example.question, *(document.text for document in example.documents)]
-        self._in_own: set[tuple[str, ...]] = set()  # questions in texts that were in `_own`
-
-    def add_result(self, text: str) -> None:
-        """Adds the result of a tool: what it says isn't the agent's memory."""
-        self._own.append(text)
-
-    def has_other(self, messages: Sequence[Message]) -> bool:
-        """Whether one of the messages holds another question."""
-        found = folded(messages, "questions", self._with_message, _NO_QUESTIONS)
-        if found - self._in_own:
-            self._in_own |= self._questions.found_in("\n".join(self._own))
-            self._own = []
-        return bool(found - self._in_own)
-
-    def _with_message(self, before: frozenset[tuple[str, ...]], message: Message) -> frozenset[tuple[str, ...]]:
-        if message.role == "tool" or _TOOL_RESULT in message.content:
-            self.add_result(message.content)
-            return before
-        return before | self._questions.found_in(message.content)
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.casefold()))
-
-
-# The meter itself.
-
-
 ABANDONED = "abandoned"  # one of NO_LLM_ROLES (runs/columns.py)
 """Role of a call that an earlier session paid for and the last one didn't make."""
 WIRE = "wire"
@@ -193,13 +121,15 @@ class Meter:
         self._prompts = Prompts[Message]()
         self._trial = trial
         self.calls: list[Call] = []
-        self._summed = (0, Usage())  # of so many of the first calls
+        self._tokens = 0  # of the calls that have ended
+        self._dollars: float | None = 0.0  # of the same, without an oracle's; None where the price of any isn't known
         self.notes = RowNotes()
         self.start = clock()
         self._begun = 0
         self._in_flight = 0
         self._reserved = 0  # tokens that the calls in flight may take
-        self._freed: anyio.Event | None = None  # only where a call waits for it
+        self._next = anyio.Lock(fast_acquire=True)  # of the calls that wait for room one looks for it, the first
+        self._freed = anyio.Event()
 
     async def complete(self, request: Request) -> Completion:
         """The completion of the role's model, counted.
@@ -207,14 +137,14 @@ class Meter:
         Raises `LimitReached` before a call beyond the limits, and where the reply was cut while the model was
         thinking: it has no visible text.
         """
-        request = replace(request, messages=self._prompts.of(request.messages))
-        if self._watch and request.wire is not None and self._watch.has_other(request.messages):
+        messages = self._prompts.of(request.messages)
+        request = replace(request, messages=messages, bill=Bill(), trial=self._trial)
+        if self._watch and request.wire is not None and self._watch.has_other(messages):
             self.notes.flags.add("other_question")
         model = self.models.get(request.role) or self.models[""]
         reserved = await self._reserve(model, request)
-        parts = prompt_parts_of(request.messages, self.question, request.tools)
+        parts = prompt_parts_of(messages, self.question, request.tools)
         begun = self._begin("model", name_of(model), request.role, parts)
-        request = replace(request, bill=Bill(), trial=self._trial)
         outcome: dict[str, Any] = {}
         notes = self.notes.of_call()
         try:
@@ -277,7 +207,6 @@ class Meter:
         """Counts a failed call, which its caller made once more, as an attempt of the last call."""
         last = self.calls.pop()
         self.calls.remove(failed)
-        self._summed = (0, Usage())
         call_cost = last.call_cost.after(failed.call_cost)
         same = {"index": failed.index, "start": failed.start, "started_at": failed.started_at}
         same["startups"] = (*failed.startups, *last.startups)
@@ -292,8 +221,7 @@ class Meter:
 
     def uncount_second_attempt(self) -> None:
         """Takes back the last call, which was answered as a second attempt at an earlier one."""
-        self.calls.pop()
-        self._summed = (0, Usage())
+        self._tokens -= self.calls.pop().usage.total_tokens
 
     def add_tool_use(self, name: str, status: str, start: float, content: bytes) -> None:
         """Adds a call that an external agent made of a tool of its own, from `start` until now."""
@@ -307,13 +235,6 @@ class Meter:
             begun = self._begin("model", getattr(self.models[""], "name", ""), ABANDONED)
             billed = Usage(input_tokens=record.billed_tokens)
             self._end(begun, "cancelled", call_cost=CallCost(billed=billed, cost_usd=record.cost_usd, measured_s=0.0))
-
-    @property
-    def usage(self) -> Usage:
-        """Logical tokens so far."""
-        done, usage = self._summed
-        self._summed = len(self.calls), sum((call.usage for call in self.calls[done:]), usage)
-        return self._summed[1]
 
     @property
     def cost_usd(self) -> float | None:
@@ -331,10 +252,11 @@ class Meter:
         if self.limits.tokens is not None:
             estimate = CallEstimate.of(model, request)
             size = estimate.prompt + estimate.answer
-        while self._in_flight and self._crowded():
-            self._freed = self._freed or anyio.Event()
-            await self._freed.wait()
-            self._check_limits()
+        async with self._next:
+            while self._in_flight and self._crowded():
+                self._freed = anyio.Event()
+                await self._freed.wait()
+                self._check_limits()
         self._in_flight += 1
         self._reserved += size
         return size
@@ -342,27 +264,25 @@ class Meter:
     def _crowded(self) -> bool:
         if self.limits.cost_usd is not None:
             return True
-        return self.limits.tokens is not None and self.usage.total_tokens + self._reserved >= self.limits.tokens
+        return self.limits.tokens is not None and self._tokens + self._reserved >= self.limits.tokens
 
     def _release(self, reserved: int) -> None:
         self._in_flight -= 1
         self._reserved -= reserved
-        if self._freed is not None:
-            self._freed.set()
-            self._freed = None
+        self._freed.set()
 
     def _check_limits(self) -> None:
         limits = self.limits
-        if limits.tokens is not None and (used := self.usage.total_tokens) >= limits.tokens:
-            raise LimitReached("token_limit", f"used {used} of {limits.tokens} tokens")
+        if limits.tokens is not None and self._tokens >= limits.tokens:
+            raise LimitReached("token_limit", f"used {self._tokens} of {limits.tokens} tokens")
         if limits.time_s is not None and (spent := self.clock() - self.start) >= limits.time_s:
             raise LimitReached("time_limit", f"took {spent:.1f} of {limits.time_s} s")
         if limits.cost_usd is None:
             return
-        if (cost := _dollars(call for call in self.calls if not is_oracle(call.name))) is None:
+        if self._dollars is None:
             raise UsageError("--question-cost: the price of the model isn't known, so it can't be kept")
-        if cost >= limits.cost_usd:
-            raise LimitReached("cost_limit", f"cost {cost:.4f} of {limits.cost_usd} USD")
+        if self._dollars >= limits.cost_usd:
+            raise LimitReached("cost_limit", f"cost {self._dollars:.4f} of {limits.cost_usd} USD")
 
     def _begin(self, kind: str, name: str, role: str, parts: PromptParts = _NO_PARTS) -> Callable[..., Call]:
         """A call without its end and its result."""
@@ -374,7 +294,12 @@ class Meter:
 
     def _end(self, begun: Callable[..., Call], status: str = "error", **outcome: Any) -> None:
         """Records a call; as failed if it has no result."""
-        self.calls.append(begun(status=status, end=self.clock(), **outcome))
+        call = begun(status=status, end=self.clock(), **outcome)
+        self.calls.append(call)
+        self._tokens += call.usage.total_tokens
+        if self._dollars is not None and not is_oracle(call.name):
+            cost = _dollars([call])
+            self._dollars = None if cost is None else self._dollars + cost
 
 
 def _dollars(calls: Iterable[Call]) -> float | None:

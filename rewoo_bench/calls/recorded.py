@@ -12,7 +12,7 @@ from typing import Any, Literal
 import anyio
 from pydantic import BaseModel
 
-from rewoo_bench.calls.live import LiveCall, has_valid_counts, name_of, valid_price
+from rewoo_bench.calls.live import LiveCall, name_of
 from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, NotRecorded, ToolError
@@ -39,9 +39,6 @@ class RecordedFailure(ModelError):
 
     is_second_attempt: bool = False
     """Whether the call that failed was an earlier one, and this one only asks once more."""
-
-
-_CANCELLED = "cancelled before it was answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +97,10 @@ class RecordedModel:
                 except anyio.get_cancelled_exc_class():
                     if call.cost is not None:
                         with anyio.CancelScope(shield=True), suppress(JournalError):
-                            await self._record(sent, call.cost, "error", {"message": _CANCELLED})
+                            cancelled = {"message": "cancelled before it was answered", "cancelled": True}
+                            await self._record(sent, call.cost, "error", cancelled)
                     raise
-                try:
-                    recorded = await self._record(sent, call.cost, "ok", _answer(completion))
-                except (TypeError, ValueError) as error:  # no JSON, but it was paid for
-                    await self._record(sent, call.cost, "error", {"message": f"the answer can't be recorded: {error}"})
-                    raise
+                recorded = await self._record(sent, call.cost, "ok", _answer(completion))
                 await self._recorder.cache(key, self._cache_key_part, recorded)
                 return completion
         finally:
@@ -136,11 +130,7 @@ class RecordedModel:
         return record
 
     def _recalled(self, key: CallKey) -> Completion | None:
-        """The recorded completion. A damaged one counts as not recorded if it cost nothing.
-
-        Raises `ModelError` for a damaged one that was paid for, and `RecordedFailure` where the call failed in the run
-        that is replayed.
-        """
+        """The recorded completion. Raises `RecordedFailure` where the call failed in the run that is replayed."""
         if (found := self._recorder.recall(key)) is None:
             return None
         record, replayed = found
@@ -148,27 +138,18 @@ class RecordedModel:
             raise self._recorded_failure(record)
         if SECOND_ATTEMPT in record.answer:
             return self._first_attempt(key)
-        try:
-            return _read_completion(record.answer, replayed or "replayed" in record.answer)
-        except ValueError as error:
-            if not record.billed_tokens:
-                return None
-            call_cost = CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
-            raise ModelError(
-                f"the answer recorded at {key.place!r} can't be read: {error}", call_cost=call_cost
-            ) from None
+        return as_completion(record.answer, replayed or "replayed" in record.answer)
 
     def _recorded_failure(self, record: CallRecord) -> Exception:
         """The failure of a call in the run that is replayed.
 
         A call that the time limit of an external agent cut off ends the question in the same way.
         """
-        message = record.answer.get("message") or "its error can't be read"
-        if message == _CANCELLED and record.key.place == AGENT_PLACE and self._recorder.ended_at_time_limit():
+        message = record.answer["message"]
+        if record.answer.get("cancelled") and record.key.place == AGENT_PLACE and self._recorder.ended_at_time_limit():
             return LimitReached("time_limit", f"it was {message} in the recorded run")
         failure = RecordedFailure(f"it failed in the recorded run: {message}", call_cost=CallCost(replayed=True))
-        with suppress(TypeError):  # of a record that is damaged
-            failure.response = ErrorResponse(**record.answer.get("response") or {})
+        failure.response = ErrorResponse(**record.answer.get("response", {}))
         return failure
 
     def _first_attempt(self, key: CallKey) -> Completion | None:
@@ -202,10 +183,7 @@ class RecordedModel:
         if found is None:
             return None
         answer = {**found, "replayed": True}
-        try:
-            completion = _read_completion(answer, replayed=True)
-        except ValueError:
-            return None
+        completion = as_completion(answer, replayed=True)
         now = time.time()  # a prefix is as old as it is in this run
         answer["receipt"] = {**answer["receipt"], "sent_at": now, "ended_at": now}
         if self._price is not None:
@@ -226,17 +204,6 @@ def _cache_marks(request: Request) -> list[int]:
     return list(prefix_ends(request.messages))
 
 
-def _read_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
-    """The completion of a recorded answer. Raises `ValueError` where it can't be read."""
-    try:
-        completion = as_completion(answer, replayed)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
-    if not has_valid_counts(completion):
-        raise ValueError("its text or its counts are invalid")
-    return completion
-
-
 def _answer(completion: Completion) -> dict[str, Any]:
     """The recorded form of a completion, without its cost."""
     answer: dict[str, Any] = {
@@ -254,12 +221,9 @@ def _answer(completion: Completion) -> dict[str, Any]:
 
 
 def _cost_of_failed(record: CallRecord) -> CallCost:
-    """The cost of a recorded failure, whose answer may be damaged."""
-    receipt = record.answer.get("receipt")
-    if not receipt:
-        return CallCost(billed=Usage(input_tokens=record.billed_tokens), cost_usd=record.cost_usd)
-    source = receipt.get("usage_source", "provider")
-    return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), valid_price(receipt["cost_usd"]), source)
+    """The cost of a recorded failure."""
+    receipt = record.answer["receipt"]
+    return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), receipt["cost_usd"], receipt["usage_source"])
 
 
 class RecordedText(str):
@@ -298,7 +262,8 @@ class RecordedTool(WrappedTool):
         return RecordedText.of(record.answer["text"], CallCost(measured_s=record.answer["latency_s"]))
 
     async def _call(self, key: CallKey, request: str, arguments: BaseModel) -> str:
-        self._recorder.check_live(key, (request,))
+        prompt = RecordedPrompt(None, request)
+        self._recorder.check_live(key, prompt)
         await self._recorder.live.shutdown.admit()
         start = time.monotonic()
         with self._recorder.live.shutdown:
@@ -309,7 +274,7 @@ class RecordedTool(WrappedTool):
                 if isinstance(error, NotRecorded):
                     result["not_recorded"] = True
             answer = {**result, "latency_s": time.monotonic() - start}
-            waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", (request,), answer))
+            waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         if "error" in result:
             raise _failure(result)
         return RecordedText.of(result["text"], CallCost(waiting=waited)) if waited else result["text"]

@@ -9,27 +9,19 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
-from typing import Any, Protocol
+from typing import Any
 
 from anyio import to_thread
 
 from rewoo_bench.calls.live import SHORTEST_WAIT_S, LiveCalls
 from rewoo_bench.errors import ModelError
 from rewoo_bench.events import current_place
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.runs.journal.response_cache import cache_key
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
+from rewoo_bench.runs.journal.response_cache import ResponseCache, cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
-
-
-class AnswerCache(Protocol):
-    """Answers of other runs: a `ResponseCache`, or the one of another process."""
-
-    def get(self, key: bytes) -> dict[str, Any] | None: ...
-
-    def put(self, key: bytes, answer: Mapping[str, Any]) -> None: ...
 
 
 @dataclass(kw_only=True)
@@ -42,7 +34,7 @@ class CallRecorder(ABC):
 
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
-    cache: AnswerCache | None = None
+    cache: ResponseCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
     @abstractmethod
@@ -154,7 +146,7 @@ class QuestionRecorder:
             name = cache_key(model_part, key.request, self.task.trial, key.nth)
             await to_thread.run_sync(cache.put, name, record.answer)
 
-    def check_live(self, key: CallKey, prompt: Sequence[str]) -> None:
+    def check_live(self, key: CallKey, prompt: RecordedPrompt) -> None:
         """Raises `ModelError` in a replay, which makes no calls: this one isn't in the recorded run."""
         if self._recorder.replay is not None and not self._is_live(key):
             raise ModelError(self._difference(key, prompt))
@@ -162,7 +154,7 @@ class QuestionRecorder:
     def _is_live(self, key: CallKey) -> bool:
         return key.kind == "model" and key.name in self._recorder.live_roles
 
-    def _difference(self, key: CallKey, prompt: Sequence[str]) -> str:
+    def _difference(self, key: CallKey, prompt: RecordedPrompt) -> str:
         """The first difference between this request and the recorded one at the same place."""
         replay = self._recorder.replay
         assert replay is not None
@@ -171,14 +163,14 @@ class QuestionRecorder:
         ]
         if not same:
             return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
-        for recorded, now in zip(replay.texts(same[0]), prompt, strict=False):
+        for recorded, now in zip(replay.texts(same[0]), prompt.texts, strict=False):
             if recorded != now:
                 at = len(commonprefix([recorded, now]))  # noqa: RUF071 - of texts, character by character
                 return (
                     f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
                     f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
-        return f"not recorded: at {key.place!r} the prompt's texts are as recorded, but not its length or its form"
+        return f"not recorded: at {key.place!r} the prompt has another length or form than the recorded one"
 
 
 def _without_failed(records: Sequence[CallRecord]) -> dict[CallKey, CallRecord]:

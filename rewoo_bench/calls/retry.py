@@ -20,27 +20,42 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from types import TracebackType
 
 import anyio
 
-from rewoo_bench.calls.live import name_of, with_valid_cost
+from rewoo_bench.calls.live import name_of
 from rewoo_bench.errors import ModelError
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.types import Completion, Model, Request, Usage
 
 TOO_MANY_REQUESTS = 429
+_MANY = 10_000  # calls at once, where nothing limits them
 _FEWEST_REFUSALS = 3  # refused connections, after which a server counts as absent
 _LONG_WAIT_S = 20.0  # said, since a run would seem to hang; and not again for as long as it takes
 
 
-class CallLimiter:
-    """Is told how each attempt ended. For `async with`, in which subclasses limit the calls in flight."""
+class AdaptiveLimiter:
+    """For `async with`: limits the calls in flight, and learns from a provider's answers. `places` is its limit now.
 
-    def __init__(self) -> None:
+    Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is halved, at most
+    once in `hold_s` seconds, since calls in flight fail together; after as many good answers as the limit, it rises by
+    one, up to its first value.
+    """
+
+    def __init__(self, places: int, *, hold_s: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most = places
+        self._limiter = anyio.CapacityLimiter(places)
+        self._hold_s = hold_s
+        self._clock = clock
+        self._held_until = 0.0
+        self._good = 0
         self._answered = False
         self._first_calls = 0  # begun before anything was known
         self._unreachable = 0  # attempts
+
+    @property
+    def places(self) -> int:
+        return int(self._limiter.total_tokens)
 
     @property
     def nobody_there(self) -> bool:
@@ -50,83 +65,28 @@ class CallLimiter:
     def succeeded(self) -> None:
         """A call was answered."""
         self._answered = True
-
-    def failed(self, status: int | None, *, unreachable: bool = False) -> None:
-        """A call failed, with an HTTP status if there was one. `unreachable`: no connection was made."""
-        self._unreachable += unreachable
-        self._answered |= not unreachable
-        if status == TOO_MANY_REQUESTS:
-            self.halve()
-
-    def halve(self) -> None:
-        """The provider wants fewer calls at the same time."""
-
-    async def acquire(self) -> bool:
-        """Takes a place; returns whether it had to wait for one."""
-        return False
-
-    def release(self) -> None:
-        """Gives a place back."""
-
-    async def __aenter__(self) -> bool:
-        waited = await self.acquire()
-        self._first_calls += not (self._answered or self._unreachable)
-        return waited
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
-
-class AdaptiveLimiter(CallLimiter):
-    """A limiter that learns from a provider's answers. `places` is its current limit.
-
-    Additive increase, multiplicative decrease, as in TCP (Chiu and Jain 1989): after a 429 the limit is halved, at most
-    once in `hold_s` seconds, since calls in flight fail together; after as many good answers as the limit, it rises by
-    one, up to its first value.
-    """
-
-    def __init__(self, places: int, *, hold_s: float = 2.0, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self.most = places
-        self._limiter = anyio.CapacityLimiter(places)
-        self._hold_s = hold_s
-        self._clock = clock
-        self._held_until = 0.0
-        self._good = 0
-
-    @property
-    def places(self) -> int:
-        return int(self._limiter.total_tokens)
-
-    def succeeded(self) -> None:
-        super().succeeded()
         self._good += 1
         if self.places < self.most and self._good >= self.places:
             self._good = 0
             self._limiter.total_tokens = self.places + 1
 
-    def halve(self) -> None:
-        """Halves the limit, at most once in `hold_s` seconds."""
-        if self._clock() < self._held_until:
-            return
-        self._good = 0
-        self._held_until = self._clock() + self._hold_s
-        self._limiter.total_tokens = max(1, self.places // 2)
+    def failed(self, status: int | None, *, unreachable: bool = False) -> None:
+        """A call failed, with an HTTP status if there was one. `unreachable`: no connection was made."""
+        self._unreachable += unreachable
+        self._answered |= not unreachable
+        if status == TOO_MANY_REQUESTS and self._clock() >= self._held_until:
+            self._good = 0
+            self._held_until = self._clock() + self._hold_s
+            self._limiter.total_tokens = max(1, self.places // 2)
 
-    async def acquire(self) -> bool:
-        return await take(self._limiter)
+    async def __aenter__(self) -> bool:
+        """Takes a place; returns whether it had to wait for one."""
+        waited = await take(self._limiter)
+        self._first_calls += not (self._answered or self._unreachable)
+        return waited
 
-    def release(self) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._limiter.release()
-
-    async def acquire_for(self, holder: object) -> None:
-        """Waits for a place that `release_for` gives back in whatever task."""
-        await self._limiter.acquire_on_behalf_of(holder)
-
-    def release_for(self, holder: object) -> None:
-        self._limiter.release_on_behalf_of(holder)
 
 
 class RetryingModel:
@@ -148,7 +108,7 @@ class RetryingModel:
         prices: Mapping[str, float] | None = None,
         price: Callable[[Usage], float | None] | None = None,
         max_retries: int = 5,
-        limiter: CallLimiter | None = None,
+        limiter: AdaptiveLimiter | None = None,
         base_delay: float = 0.5,
         max_delay: float = 60.0,
         rng: random.Random | None = None,
@@ -163,7 +123,7 @@ class RetryingModel:
         self.price = price
         self.max_output_tokens: int | None = getattr(model, "max_output_tokens", None)
         self.max_retries = max_retries
-        self._limiter = limiter or CallLimiter()
+        self._limiter = limiter or AdaptiveLimiter(_MANY)
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._rng = rng or random.Random()  # jitter needs no seed: it only has to differ
@@ -186,7 +146,7 @@ class RetryingModel:
                 nobody_there = error.unreachable and limiter.nobody_there
                 if not error.retryable or begun or failures >= self.max_retries or nobody_there:
                     raise
-                bill.add(with_valid_cost(error.call_cost, request))
+                bill.add(error.call_cost)
                 delay = self._delay(failures, error.retry_after)
                 if delay >= _LONG_WAIT_S and time.monotonic() >= self._said_until:
                     self._said_until = time.monotonic() + delay

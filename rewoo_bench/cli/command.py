@@ -82,16 +82,10 @@ class GuardedStream:
 def guarded_output() -> Iterator[None]:
     """Guards `sys.stdout` and `sys.stderr`. Inside, `OutputFailed` is raised for standard output alone."""
     before = sys.stdout, sys.stderr
-    # Streams closed by the caller (`2>&-`) go to the null device; the next file would get their number otherwise.
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            if nowhere != number:
-                os.dup2(nowhere, number)
-                os.close(nowhere)
-            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
-    sys.stdout = GuardedStream(sys.stdout, is_silent=False)
-    sys.stderr = GuardedStream(sys.stderr, is_silent=True)
+    if sys.stdout is not None:  # as where the shell has closed it
+        sys.stdout = GuardedStream(sys.stdout, is_silent=False)
+    if sys.stderr is not None:
+        sys.stderr = GuardedStream(sys.stderr, is_silent=True)
     try:
         yield
     finally:

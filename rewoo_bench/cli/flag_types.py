@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,27 +10,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
-from rewoo_bench.errors import unknown
 from rewoo_bench.runs.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from rewoo_bench.config.plugins import PluginKind
-
-NO_CAP = "none"
-
-# Fields of a request that a flag or the harness sets.
-_OWN_FIELDS = dict.fromkeys(("messages", "prompt", "stream", "n", "tools", "stop"), "the harness itself") | {
-    "model": "--model",
-    "temperature": "--temperature",
-    "seed": "--seed",
-    "max_tokens": "--reply-tokens",
-    "max_completion_tokens": "--reply-tokens",
-    "reasoning_effort": "--reasoning-effort",
-}
-_DROPPABLE = (
-    *("temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "tools", "response_format"),
-    *("grammar", "json_schema", "reasoning_effort", "cache_control", "system"),
-)
 
 
 class FolderFlag(click.Path):
@@ -41,40 +22,22 @@ class FolderFlag(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, file_okay=False)
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | bytes | os.PathLike[str]:
-        if Path(value).is_file():
-            self.fail(f"{str(value)!r} is a file; name a folder", param, ctx)
-        return super().convert(value, param, ctx)
-
 
 class NumberFlag(click.FloatRange):
-    """A number. `--help` shows its range and `RunOptions` checks it, so that Python has the same error message."""
+    """A number, or `none` for no value.
+
+    `--help` shows its range and `RunOptions` checks it, so that Python has the same error message.
+    """
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        return click.FLOAT.convert(value, parameter, context)
+        return None if value == "none" else click.FLOAT.convert(value, parameter, context)
 
 
 class WholeFlag(click.IntRange):
     """The same for a whole number."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        return click.INT.convert(value, parameter, context)
-
-
-class AmountOrDropped(NumberFlag):
-    """The same for a cap of a run; with `none` a resumed run drops the cap that it has."""
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        return None if value == NO_CAP else super().convert(value, parameter, context)
-
-
-class CountOrDropped(WholeFlag):
-    """The same for a whole number."""
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        return None if value == NO_CAP else super().convert(value, parameter, context)
+        return None if value == "none" else click.INT.convert(value, parameter, context)
 
 
 class IdsFile(click.ParamType[Any]):
@@ -93,40 +56,11 @@ class IdsFile(click.ParamType[Any]):
         return [CompletionItem(incomplete, type="file")]
 
 
-def extra_fields(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """Fields for every request, as the text of a JSON object. Raises for a field that a flag or the harness sets."""
-    if value is None:
-        return None
-    try:
-        found = json.loads(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise click.BadParameter(f"expected a JSON object such as '{{\"top_p\": 0.9}}', got {value!r}")
-    for name in found:
-        if name in _OWN_FIELDS:
-            raise click.BadParameter(f"{name!r} is set by {_OWN_FIELDS[name]}")
-    return value
-
-
-def dropped_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of parameters, from repeated flags or lists with commas."""
-    names = _listed(values, "parameter")
-    for name in names:
-        if name not in _DROPPABLE:
-            raise click.BadParameter(unknown("parameter", name, _DROPPABLE))
-    return names
-
-
 def tool_names(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names of tools, from repeated flags or lists with commas; the run checks them."""
-    return _listed(values, "tool")
-
-
-def _listed(values: tuple[str, ...], what: str) -> tuple[str, ...]:
     names = tuple(name.strip() for value in values for name in value.split(",") if name.strip())
     if values and not names:
-        raise click.BadParameter(f"expected the name of a {what}")
+        raise click.BadParameter("expected the name of a tool")
     return names
 
 

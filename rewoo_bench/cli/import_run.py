@@ -51,7 +51,7 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     Formats: conversations in the messages of OpenAI (chat and Responses), Anthropic, Gemini or the AI SDK (one JSON
     document, a list, a conversation a line, or a message a line), those of tau-bench and tau2-bench among them, and
     requests that a proxy logged one by one, which are put together; sessions of Claude Code with sub-agents
-    (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it, or a file of --otel);
+    (`~/.claude/projects`); spans of OpenTelemetry (OTLP in JSON, as a collector writes it);
     exports of Langfuse; logs of inspect_ai (`pip install 'rewoo-bench[inspect]'`); ATIF of Harbor, with sub-agents. A
     folder is searched for such files; "-" is standard input.
 

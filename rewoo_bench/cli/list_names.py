@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from textwrap import fill
 
 import click
@@ -53,18 +54,21 @@ def list_names(agents: bool, prices: bool) -> None:
 
 
 def sheet_list() -> str:
-    """The bundled price sheets as a table: a line for each model."""
+    """The bundled price sheets as a table: a line for each model that has its price there."""
     cells = [["sheet", "model", "in", "out", "cached in", "cache write", "cache", "as of"]]
-    for name, path in bundled_sheets().items():
-        sheet = read_sheet(path)
+    sheets = {name: read_sheet(path) for name, path in bundled_sheets().items()}
+    for name, sheet in sheets.items():
         for model, prices in sheet.models.items():
             kind = sheet.cache[prices.cache].kind if prices.cache else "-"
             amounts = (prices.input, prices.output, prices.cache_read, prices.cache_write)
-            cells.append(
-                [name, model, *("-" if amount is None else f"{amount:g}" for amount in amounts), kind, str(sheet.as_of)]
-            )
-    sources = dict.fromkeys(f"{name}: {read_sheet(path).source}" for name, path in bundled_sheets().items())
-    return "\n".join(["Prices in USD per million tokens.", "", *text_table(cells), "", "Sources:", *sources])
+            shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
+            cells.append([name, model, *shown, kind, str(sheet.as_of)])
+    of_table = ", ".join(name for name, sheet in sheets.items() if sheet.provider)
+    others = f"Other models of {of_table} have the prices of litellm {version('litellm')}, such as openai:gpt-4.1."
+    sources = [f"{name}: {sheet.source}" for name, sheet in sheets.items()]
+    return "\n".join(
+        ["Prices in USD per million tokens.", "", *text_table(cells), "", others, "", "Sources:", *sources]
+    )
 
 
 def _line(name: str, text: str) -> None:

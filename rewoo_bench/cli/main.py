@@ -7,12 +7,10 @@ A command is imported when it is called, so `--help` answers at once.
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -63,22 +61,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Says which flag is given more than once, though one value of it counts.
-
-        Raises `UsageError` for a command that doesn't exist.
-        """
+        """Raises `UsageError` for a command that doesn't exist."""
         is_name = args and not args[0].startswith("-")
         if is_name and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
             raise UsageError(unknown("command", args[0], _COMMANDS))
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:
-            with suppress(click.UsageError):  # raised when the command reads them
-                _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*rest])
-                for option, times in Counter(order).items():
-                    if times > 1 and isinstance(option, click.Option) and not option.multiple:
-                        flag = "/".join([max(option.opts, key=len), *option.secondary_opts])
-                        click.echo(f"rewoo-bench: {flag} is given {times} times, the last one counts", err=True)
-        return name, command, rest
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -115,12 +102,10 @@ def _run(arguments: list[str]) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         when = " before the first question, or after the last" if arguments[:1] == ["run"] else ""
         text, code = f"{_INTERRUPTED}{when}", INTERRUPTED
-    except Exception as error:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
+    except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
         import traceback  # two milliseconds that `--help` is spared
 
         text, code = traceback.format_exc(), BROKEN
-        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # only a user's word is that long
-            text, code = f"{str(error.filename)[:80]!r} …: {error.strerror}", WRONG
         if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
             text, code = _INTERRUPTED, INTERRUPTED
     from rewoo_bench.text.redaction import redact  # `--help` prints none

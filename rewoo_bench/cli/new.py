@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import keyword
 import re
 import shlex
@@ -53,20 +51,10 @@ def new(kind: str, name: str) -> None:
         template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
         for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
     }
-    for file, text in files.items():
-        if kind in MODULE_KINDS and file.endswith(".py"):
-            nodes = list(ast.walk(ast.parse(text)))
-            declared = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
-            imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-            declared += [alias.asname or alias.name for node in imports for alias in node.names]
-            if class_name in vars(builtins) or declared.count(class_name) > 1:
-                raise UsageError(f"new: {file} uses the name {class_name!r} for another thing; choose another name")
     try:
         folder.mkdir(parents=True)
         for file, text in files.items():
             (folder / file).write_text(text, encoding="utf-8")
-    except FileExistsError:
-        raise UsageError(f"new: {plain!r} exists already; choose another name") from None
     except OSError as error:
         raise UsageError(f"new: can't write {str(folder)!r}: {error.strerror}") from None
     for file in files:
@@ -82,9 +70,7 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
     """
     if kind in MODULE_KINDS:
         if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
-            nearest = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
-            hint = f", for example {nearest}" if nearest.isidentifier() and not keyword.iskeyword(nearest) else ""
-            raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'{hint}")
+            raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'")
     elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
     if folder.exists():
@@ -99,8 +85,6 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
     for plugins, given, what in taken:
         if packages := packages_with(plugins, given):
             raise UsageError(f"new: the {what} {given!r} exists already, in {packages[0]}; choose another name")
-    if kind == "tool" and class_name == "Finish":
-        raise UsageError("new: 'Finish' is the action that ends a question of ReAct; choose another name")
     if kind in MODULE_KINDS:  # every other module of that name is imported in the place of the example
         if folder.with_name(f"{name}.py").exists():
             raise UsageError(
@@ -109,6 +93,3 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
         own = {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
         if name in own or any(finder.find_spec(name, None) for finder in sys.meta_path):
             raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
-        if not class_name.isidentifier() or keyword.iskeyword(class_name):
-            said = f"new: the class of the example can't be named {class_name!r} in Python; choose another name"
-            raise UsageError(said)

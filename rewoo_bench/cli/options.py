@@ -66,8 +66,6 @@ def flag_for(option: Option) -> Decorator:
     elif base is bool:
         names = (f"{option.flag}/--no-{option.name}",) if option.default else names
         settings |= {"is_flag": True, "default": option.default, "show_default": option.default}
-    elif isinstance(reader, type):
-        settings |= {"type": reader(**_shown(bounds))}
     else:
         kind: Any = base
         if get_origin(base) is Literal:

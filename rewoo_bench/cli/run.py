@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -79,22 +77,18 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
 
 def _value(option: click.Option, key: str, value: Any, where: str) -> Any:
     """A value in the form of the command's."""
-    expected = ""
-    if option.is_flag:
-        if isinstance(value, bool):
-            return value != key.startswith(("no-", "no_"))
-        expected = "true or false"
-    elif option.name == "extra_body" and isinstance(value, dict):
+    if option.is_flag and isinstance(value, bool):
+        return value != key.startswith(("no-", "no_"))
+    if option.name == "extra_body" and isinstance(value, dict):
         return json.dumps(value)
-    elif option.multiple:
+    if option.multiple:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
-    elif isinstance(value, dict | bool | date | time) or (isinstance(value, list) and option.name != "ids"):
-        expected = "one value"
-    elif isinstance(value, float) and isinstance(option.type, click.types.IntParamType):
-        expected = "a whole number"
-    if expected:
+    if option.name == "ids" and isinstance(value, list):
+        return value
+    if option.is_flag or not isinstance(value, str | int | float) or isinstance(value, bool):
+        expected = "true or false" if option.is_flag else "one value"
         raise UsageError(f"{where}: {key} = {value!r}: expected {expected}")
-    return value
+    return str(value)
 
 
 def _with_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -121,33 +115,23 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
                     "contact its addresses and ask its models with your key.")
 @under(OUTPUT)("--dry-run", is_flag=True,
                help="Estimate calls, tokens and cost. No model is called, nothing is written.")
-@under(OUTPUT)("--quiet", is_flag=True, help="Print the run's folder and errors, nothing else.")
 @under(OUTPUT)("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
-def run_command(context: click.Context, /, as_json: bool, dry_run: bool, quiet: bool, **flags: Any) -> int:
+def run_command(context: click.Context, /, as_json: bool, dry_run: bool, **flags: Any) -> int:
     """Ask questions of architectures and record every call, token, second and answer."""
     # fmt: on
     # What runs the benchmark takes half a second, which `--help` and a wrong flag needn't.
     from rewoo_bench.cli.run_output import show_estimates, show_outcome, write_page_of
     from rewoo_bench.evaluation import run as evaluation
 
-    if quiet and (flags["verbose"] or as_json):
-        raise click.UsageError("--quiet: leave out --verbose and --json", context)
-    options = _options(context, {**flags, "progress": flags["progress"] and not quiet})
+    options = _options(context, flags)
     if dry_run:
         show_estimates(anyio.run(evaluation.dry_run, options), as_json)
         return DONE
-    logger = logging.getLogger("rewoo_bench")
-    level = logger.level
-    if quiet:
-        logger.setLevel(logging.ERROR)
-    try:
-        with _other_signals_as_interrupt():
-            outcome = anyio.run(evaluation.run, options)
-    finally:
-        logger.setLevel(level)
+    with _other_signals_as_interrupt():
+        outcome = anyio.run(evaluation.run, options)
     page = write_page_of(outcome) if options.report else None
-    failed = show_outcome(outcome, as_json=as_json, quiet=quiet, page=page)
+    failed = show_outcome(outcome, as_json=as_json, page=page)
     return INCOMPLETE if outcome.status != "done" else FAILED if failed else DONE
 
 
@@ -168,7 +152,7 @@ def _options(context: click.Context, flags: dict[str, Any]) -> RunOptions:
     if flags["resume"] is not None:
         if context.get_parameter_source("from_file") is named:
             raise UsageError("--from: leave it out with --resume; a run keeps its own flags")
-        given |= {"progress", *(["architectures"] if agents else [])}  # --quiet is none of the options
+        given |= {"architectures"} if agents else set()
         return resumed(flags["resume"], {name: flags[name] for name in flags if name in given}, trust=trust)
     file, manifest = context.meta.get(RUN_FILE, (None, {}))
     if trust and not manifest:

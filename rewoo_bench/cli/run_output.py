@@ -34,8 +34,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
         return
     echo(estimate_table(estimates))
     click.echo(
-        "an estimate, with the steps of the exemplars (of the gold chains, for tasks of several questions), no prefix "
-        "cache and no failed calls",
+        "an estimate, with the steps of the exemplars, no prefix cache and no failed calls",
         err=True,
     )
 
@@ -60,10 +59,10 @@ def write_page_of(outcome: Outcome) -> Path | None:
     return page
 
 
-def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | None) -> bool:
+def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
     """Prints the table, what it comes to, the report's page and the folder of a run; failures go to standard error.
 
-    With `quiet` only the folder and failures. Whether an external agent answered no question, or no answer counts.
+    Returns whether an external agent answered no question, or no answer counts.
     """
     rows, manifest = load_table(outcome.folder), read_manifest(outcome.folder)
     pricing = pricing_of([outcome.folder], rows, {manifest.run_id: manifest})
@@ -80,14 +79,13 @@ def show_outcome(outcome: Outcome, *, as_json: bool, quiet: bool, page: Path | N
         shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
         click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
     else:
-        if not quiet:
-            _show_figures(rows, manifest, summaries, pricing)
-            if page is not None:
-                echo(f"every question side by side: {page.resolve().as_uri()}")
+        _show_figures(rows, manifest, summaries, pricing)
+        if page is not None:
+            echo(f"every question side by side: {page.resolve().as_uri()}")
         echo(str(outcome.folder))
         crashed = [error for _, stop, error in ends if stop == "agent_failed"]
-        notes = [] if quiet else list(_notes(outcome, rows, manifest, summaries))
-        if crashed and not failed_agents and not quiet:  # those have lines of their own
+        notes = list(_notes(outcome, rows, manifest, summaries))
+        if crashed and not failed_agents:  # those have lines of their own
             notes.append(f"most common error of an agent: {mode(crashed)}")
         errors = [error for _, stop, error in ends if stop == "error"]
         for line in (*notes, *_failures(outcome, errors, len(rows))):
@@ -163,7 +161,7 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
         return
     finished = outcome.finished
     included = ", failed ones included" if finished < rows else ""
-    cap = outcome.higher_cap
-    changed = f" with {'no' if cap.endswith('none') else 'a higher'} cap" if cap else ""
+    cap = outcome.cap.higher if outcome.cap else ""
+    changed = " with another cap" if cap else ""
     yield f"{finished} of {len(outcome.keys)} answers finished; continue with the rest{included}{changed}:"
     yield f"{resume_command(outcome.folder)}{f' {cap}' if cap else ''}"

@@ -54,13 +54,12 @@ def study() -> None:
                    "Sessions at the same time don't count each other's dollars.  [default: no limit]")
 @click.option("--from", "published", type=FolderFlag(), metavar="DIR",
               help="Folder of a published study: runs that --out lacks go on from the copies in it.")
-@click.option("--engine", type=click.Choice(["local", "ray"]), default="local",
-              help="Ask the questions in this process, or on the workers of a Ray cluster.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Number of Ray workers.  [default: 1]")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N",
+              help="Ask the questions on so many workers of a Ray cluster.  [default: in this process]")
 @click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: start one here]")
 @_SET
 def run_study_command(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
-                      n: int | None, block: int | None, study_cost: float | None, published: Path | None, engine: str,
+                      n: int | None, block: int | None, study_cost: float | None, published: Path | None,
                       workers: int | None, ray_address: str | None, changes: tuple[str, ...]) -> int:
     """Ask the questions that the runs of FILE lack.
 
@@ -68,7 +67,7 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     larger n in the file, finished runs get more questions.
     """
     declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
-    options: dict[str, Any] = {"engine": engine, "workers": workers, "ray_address": ray_address}
+    options: dict[str, Any] = {"workers": workers, "ray_address": ray_address}
     given = {name: value for name, value in options.items() if value is not None}
     session = SessionChoices(n, block, given, published, study_cost)
     end = anyio.run(run_study, declared, chosen, folder, session)

@@ -1,6 +1,8 @@
-"""Price sheets: what a provider asks for tokens, and how its prompt cache works, as TOML.
+"""Price sheets: how a provider's prompt cache works and what it asks for tokens, as TOML.
 
     title = "OpenAI"
+    provider = "openai"
+    cache_of_others = "automatic"
     unit = "USD per million tokens"
     source = "litellm 1.106.2, model_prices_and_context_window"
     as_of = 2026-11-24
@@ -11,30 +13,33 @@
     source = "https://developers.openai.com/api/docs/guides/prompt-caching"
     as_of = 2026-11-24
 
-    [models.gpt-4o-mini]
-    input = 0.15
-    output = 0.6
-    cache_read = 0.075
+    [models.gpt-5-mini]
+    input = 0.25
+    output = 2
+    cache_read = 0.025
     cache = "automatic"
 
-A fact that isn't known is left out. What that means for an estimate stands in `CacheRule.unknown`.
+The prices in a sheet stay what they were on its day: published figures and baselines rest on them. Every other model of
+its `provider` has the price in litellm's table (price_table.py). A fact that isn't known is left out. What that means
+for an estimate stands in `CacheRule.unknown`.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rewoo_bench.config.specs import read_values, validated
-from rewoo_bench.errors import SpecError, UsageError, unknown
+from rewoo_bench.config.price_table import PriceEntry, listed_entry, names_in_sheets, without_date
+from rewoo_bench.config.specs import read_spec
+from rewoo_bench.errors import UsageError, unknown
 
 RULES = {
     "none": "none:gpt-5-mini",
@@ -49,18 +54,8 @@ RULES = {
 """Short names of prices, each of one SHEET:MODEL: its prices and the rule of its cache."""
 NO_CACHE = "none"
 """The sheet of prices without a cache."""
-_NOT_A_DEFAULT = ("none", "vllm", "llama_cpp", "anthropic_1h", "openai_question")
 PRICE_KINDS = {"input": "input", "cached": "cached_input", "cache_write": "cache_write", "output": "output"}
 """Kinds of tokens in `--price`, and their names in run.json."""
-# Units of prices, and how many of them are a dollar for one token.
-PRICE_UNITS = {"USD per million tokens": 1e-6, "USD per thousand tokens": 1e-3, "USD per token": 1.0}
-
-_SNAPSHOT = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8})$")
-_LATEST = re.compile(r"[-:]latest$")
-# Bedrock's marks around a model's name: a region and a provider before it, a version behind it.
-_OF_BEDROCK = re.compile(
-    r"^(?:(?:us|eu|apac|au|jp|us-gov|global)\.)?(?:anthropic|amazon|meta|mistral|deepseek)\.|-v\d+(?::\d+)?$"
-)
 
 _Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
@@ -70,7 +65,7 @@ class CacheRule(BaseModel):
     """A `[cache.NAME]` table: how a provider keeps prompts.
 
     `automatic` finds the longest prefix of earlier prompts. `explicit` finds prefixes that end at a mark of the
-    request (`cache_control`). A hit begins the lifetime anew. analysis/prices.py applies it.
+    request (`cache_control`). A hit begins the lifetime anew. analysis/call_costs.py applies it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,7 +109,7 @@ class CacheRule(BaseModel):
 
 
 class ModelPrices(BaseModel):
-    """A `[models.NAME]` table: prices in the sheet's unit."""
+    """A `[models.NAME]` table: US dollars per million tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -140,7 +135,7 @@ class Sheet(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
-    unit: str
+    unit: Literal["USD per million tokens"]
     source: str
     as_of: date
     note: str = ""
@@ -150,66 +145,71 @@ class Sheet(BaseModel):
     """What the prices are, in a sentence; MODEL's prices of the date by default."""
     cache: dict[str, CacheRule] = {}
     models: dict[str, ModelPrices] = Field(min_length=1)
-
-    @field_validator("unit")
-    @classmethod
-    def _known_unit(cls, unit: str) -> str:
-        if unit not in PRICE_UNITS:
-            raise ValueError(f"unknown unit {unit!r}, expected one of: {', '.join(PRICE_UNITS)}")
-        return unit
+    provider: str = ""
+    """litellm's name of the provider whose other models belong to the sheet, at litellm's prices; empty for none."""
+    cache_of_others: str | None = None
+    """Name of the `[cache.NAME]` table of these models, where their cached input is cheaper."""
 
     @model_validator(mode="after")
     def _known_caches(self) -> Sheet:
-        for name, prices in self.models.items():
-            if prices.cache is not None and prices.cache not in self.cache:
-                raise ValueError(f"models.{name}: {unknown('cache', prices.cache, self.cache)}")
+        named = {f"models.{name}": prices.cache for name, prices in self.models.items()}
+        for place, cache_name in {**named, "cache_of_others": self.cache_of_others}.items():
+            if cache_name is not None and cache_name not in self.cache:
+                raise ValueError(f"{place}: {unknown('cache', cache_name, self.cache)}")
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The prices of one model in dollars a token, and the rule of its cache. `sheet` is the sheet's name."""
+    """The prices of one model in dollars a token, and the rule of its cache.
+
+    `sheet` is the sheet's name, `path` its file and `source` where the prices are from.
+    """
 
     sheet: str
+    path: Path
+    source: str
     model: str
     input: float
     output: float
     cache_read: float
+    cache_write: float | None
+    """None where what is written costs what other input does."""
     rule: CacheRule | None
-    cache_rule: str
-    """The rule of the cache by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
-    under: str
-    """The price by its name, behind `under`: the rule of the cache, then `gpt-5-mini's prices of 2026-11-24`."""
-    name: str
-    """The same for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
+    rule_name: str
+    """`OpenAI's rule`."""
+    prices: str
+    """`gpt-5-mini's prices of 2026-11-24`."""
     prices_are: str
     """What the prices are, where they are no model's."""
-    source: str
-    as_of: date
-    path: Path
-    """The sheet's file."""
-    notes: tuple[str, ...]
-    """Those of the sheet and of the model's prices, then `notes_of_rule`."""
-    notes_of_rule: tuple[str, ...]
-    cache_write: float | None = None
-    """None where what is written costs what other input does."""
+    own_notes: tuple[str, ...]
+    """Those of the sheet and of the model's prices."""
+
+    @property
+    def cache_rule(self) -> str:
+        """The rule by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
+        return f"{self.rule_name}: {self.rule}" if self.rule else "no cache"
+
+    @property
+    def under(self) -> str:
+        """The price by its name, behind `under`: the rule of the cache, then the prices."""
+        return f"{self.cache_rule}; {self.prices}"
+
+    @property
+    def name(self) -> str:
+        """The same for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
+        whose = self.prices_are or f"{self.model}'s prices"
+        return f"{whose} {f'under {self.rule_name}' if self.rule else 'without a cache'}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the prices and the rule take for granted."""
+        of_rule = [self.rule.note, *self.rule.unknown] if self.rule else []
+        return (*self.own_notes, *filter(None, of_rule))
 
     def without_cache(self) -> Tariff:
         """The same prices where nothing is cached."""
-        own = tuple(note for note in self.notes if note not in self.notes_of_rule)
-        rule, under = "no cache", f"no cache{self.under.removeprefix(self.cache_rule)}"
-        name = f"{self.name.partition(' under ')[0]} without a cache"
-        return replace(
-            self,
-            sheet=NO_CACHE,
-            rule=None,
-            cache_rule=rule,
-            under=under,
-            name=name,
-            cache_write=None,
-            notes=own,
-            notes_of_rule=(),
-        )
+        return replace(self, sheet=NO_CACHE, rule=None, cache_write=None)
 
     def cost_usd(self, tokens: Any, cached: Any, written: Any, output: Any) -> Any:
         """Dollars of some tokens, numbers or arrays of them; `cached` and `written` are parts of the input `tokens`."""
@@ -217,53 +217,14 @@ class Tariff:
         return (tokens - cached) * self.input + cached * self.cache_read + extra + output * self.output
 
 
-def without_date(model: str) -> str:
-    """A model's name without the date of its snapshot: `gpt-4o-mini` of `gpt-4o-mini-2024-07-18`."""
-    return _SNAPSHOT.sub("", model)
-
-
-def names_in_sheets(model: str) -> list[str]:
-    """The names under which a sheet may list a model, the exact one first.
-
-        names_in_sheets("openrouter/openai/gpt-4o-2024-08-06")
-        # ["openrouter/openai/gpt-4o-2024-08-06", "openai/gpt-4o-2024-08-06", "gpt-4o-2024-08-06", …, "gpt-4o"]
-
-    Providers before the name are left out, then the date of a snapshot behind it. Whatever else is in a name makes
-    another model of it: `gpt-4o-audio-preview-2024-12-17` isn't `gpt-4o`.
-    """
-    names = _without_providers(model)
-    return list(dict.fromkeys([*names, *map(without_date, names)]))
-
-
-def is_same_model(asked: str, answered: str) -> bool:
-    """Whether a provider that was asked for one model has answered with it, or with a snapshot of it.
-
-    is_same_model("openai/gpt-4o", "gpt-4o-2024-08-06")     # True
-    """
-    names = [{_LATEST.sub("", each) for each in _without_providers(name.casefold())} for name in (asked, answered)]
-    plain = [set(map(without_date, each)) for each in names]
-    are_snapshots = names[0] != plain[0] and names[1] != plain[1]
-    first, second = names if are_snapshots else plain
-    return not first.isdisjoint(second)
-
-
-def _without_providers(model: str) -> list[str]:
-    """A model's name, then with ever less of what stands before it."""
-    parts = model.split("/")
-    names = ["/".join(parts[start:]) for start in range(len(parts))]
-    names.append(_OF_BEDROCK.sub("", names[-1]))
-    if names[-1].startswith("claude-"):
-        names.append(names[-1].replace(".", "-"))  # OpenRouter writes Anthropic's versions with a dot
-    return names
-
-
 def read_sheet(path: Path) -> Sheet:
     """The sheet in a file. Raises `SpecError` with one line."""
-    values = read_values(path)
-    if "unit" not in values:
-        example = next(iter(PRICE_UNITS))
-        raise SpecError(f'{path}: unit is missing: write what the prices are in, such as unit = "{example}"')
-    return validated(Sheet, values, str(path))
+    return _bundled(path) if path in bundled_sheets().values() else read_spec(path, Sheet)
+
+
+@cache  # the figures of a study name these hundreds of times
+def _bundled(path: Path) -> Sheet:
+    return read_spec(path, Sheet)
 
 
 @cache
@@ -312,27 +273,42 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
     A sheet alone has the price of `model` (`names_in_sheets`), or of its only one. Where no `model` is asked for, it
     stands for the model of its short name, else for its first.
     """
-    sheet, wanted = sheet_and_model(text)
-    found = {tariff.model: tariff for tariff in tariffs(sheet)}
-    if wanted:
-        names = [wanted]
-    elif model is None:
-        example = next((at for at in RULES.values() if at.startswith(f"{sheet}:")), "").partition(":")[2]
-        names = [example, *found]
-    else:
-        names = [*names_in_sheets(model), *([] if len(found) > 1 else found)]
-    chosen = next((found[name] for name in names if name in found), None)
+    name, wanted = sheet_and_model(text)
+    path, sheet = _find_sheet(name)
+    chosen = None
+    if wanted or model:
+        chosen = tariff_of(path, wanted or model or "", exactly=bool(wanted))
+    if chosen is None and not wanted and (model is None or len(sheet.models) == 1):
+        example = next((at for at in RULES.values() if at.startswith(f"{name}:")), "").partition(":")[2]
+        chosen = tariff_of(path, example or next(iter(sheet.models)), exactly=True)
     if chosen is None:
-        what = unknown("model of the sheet", wanted or model, found)
-        raise UsageError(f"--prices {text}: {what}" + ("" if wanted else f"; write {sheet}:MODEL"))
+        what = unknown("model of the sheet", wanted or model or "", sheet.models)
+        raise UsageError(f"--prices {text}: {what}" + ("" if wanted else f"; write {name}:MODEL"))
     return chosen
 
 
+def tariff_of(path: Path, model: str, *, exactly: bool = False) -> Tariff | None:
+    """The price of a model in the sheet of a file, else of its provider in litellm's table; None where neither has it.
+
+    A snapshot has the price by its name without the date where they are the same, unless `exactly` it is meant.
+    """
+    sheet = read_sheet(path)
+    for given in [model] if exactly else names_in_sheets(model):
+        name = given.removeprefix(f"{sheet.provider}/")
+        if name in sheet.models:
+            return _of_sheet(path, sheet, name)
+        if sheet.provider and (entry := listed_entry(sheet.provider, name)):
+            undated = listed_entry(sheet.provider, without_date(name))
+            if undated and undated.rates(1) == entry.rates(1) and not exactly:
+                return tariff_of(path, without_date(name), exactly=True)
+            return _of_table(path, sheet, name, entry)
+    return None
+
+
 def price_of(model: str) -> str | None:
-    """SHEET:MODEL of a model that a provider's sheet lists, `openai:gpt-4o` of `openai/gpt-4o`; None for no such."""
-    sheets = [name for name in bundled_sheets() if name not in _NOT_A_DEFAULT]
-    listed = {each.model: f"{sheet}:{each.model}" for sheet in reversed(sheets) for each in tariffs(sheet)}
-    return next((listed[name] for name in names_in_sheets(model) if name in listed), None)
+    """SHEET:MODEL of a model with a price of its own, `openai:gpt-4o` of `openai/gpt-4o`; None for any other."""
+    found = (tariff_of(path, model) for path in bundled_sheets().values() if read_sheet(path).provider)
+    return next((f"{tariff.sheet}:{tariff.model}" for tariff in found if tariff), None)
 
 
 def unlisted(models: Iterable[str]) -> list[str]:
@@ -369,9 +345,8 @@ def by_role(
     With `own` a model that the sheet lacks has the prices of the sheet that lists it, where there is one.
     """
     found = {"": tariff}
-    sheet = {each.model: each for each in tariffs(tariff.path)} if models else {}
     for role, model in models.items():
-        listed = next((sheet[name] for name in names_in_sheets(model) if name in sheet), None)
+        listed = tariff_of(tariff.path, model)
         if listed is None and own and (elsewhere := price_of(model)):
             listed = named_tariff(elsewhere)
         if listed and tariff.sheet == NO_CACHE:
@@ -380,51 +355,56 @@ def by_role(
     return found
 
 
-def tariffs(name: str | Path) -> tuple[Tariff, ...]:
-    """The prices of all models in a sheet, by its name or its file. Raises `UsageError`."""
-    known, path, text = bundled_sheets(), Path(name), str(name)
-    if path.suffix != ".toml":
-        if text not in known:
-            forms = "or SHEET:MODEL (rewoo-bench list --prices), or a file of your own: sheet.toml[:MODEL]"
-            model = text.rpartition("/")[2]
-            if of := [sheet for sheet, file in known.items() if model in read_sheet(file).models]:
-                written = " or ".join(f"{sheet}:{model}" for sheet in of)
-                raise UsageError(f"unknown price {text!r}, which is a model: write {written}")
-            raise UsageError(f"{unknown('price', text, {*RULES, *known})}; {forms}")
-        return _bundled(known[text])
-    return tuple(_tariffs_in(path))
+def _find_sheet(name: str) -> tuple[Path, Sheet]:
+    """The file of a sheet, by its name or its own path, and what is in it. Raises `UsageError`."""
+    known, path = bundled_sheets(), Path(name)
+    if path.suffix == ".toml":
+        return path, read_sheet(path)
+    if name in known:
+        return known[name], read_sheet(known[name])
+    if at := price_of(name):
+        raise UsageError(f"unknown price {name!r}, which is a model: write {at}")
+    forms = "or SHEET:MODEL (rewoo-bench list --prices), or a file of your own: sheet.toml[:MODEL]"
+    raise UsageError(f"{unknown('price', name, {*RULES, *known})}; {forms}")
 
 
-@cache  # the figures of a study name these hundreds of times
-def _bundled(path: Path) -> tuple[Tariff, ...]:
-    return tuple(_tariffs_in(path))
+def _of_sheet(path: Path, sheet: Sheet, model: str) -> Tariff:
+    """The price of a model that stands in the sheet."""
+    prices = sheet.models[model]
+    kinds = ("input", "output", "cache_read", "cache_write")
+    dollars = {kind: amount * 1e-6 for kind in kinds if (amount := getattr(prices, kind)) is not None}
+    said = sheet.prices or f"{model}'s prices of {sheet.as_of}"
+    return _tariff(path, sheet, model, said, dollars, prices.cache, prices.note)
 
 
-def _tariffs_in(path: Path) -> Iterator[Tariff]:
-    sheet = read_sheet(path)
-    for model, prices in sheet.models.items():
-        rule = None if prices.cache is None else sheet.cache[prices.cache]
-        rule_name = sheet.rule or f"{sheet.title}'s rule"
-        cache_rule = "no cache" if rule is None else f"{rule_name}: {rule}"
-        whose = f"{model}'s prices"
-        prices_name = sheet.prices or f"{whose} of {sheet.as_of}"
-        notes = tuple(note for note in (sheet.note, prices.note) if note)
-        notes_of_rule = tuple(filter(None, (rule.note, *rule.unknown))) if rule else ()
-        kinds = ("input", "output", "cache_read", "cache_write")
-        amounts = {kind: amount for kind in kinds if (amount := getattr(prices, kind)) is not None}
-        dollars = {kind: amount * PRICE_UNITS[sheet.unit] for kind, amount in amounts.items()}
-        yield Tariff(
-            sheet=path.stem,
-            model=model,
-            rule=rule,
-            cache_rule=cache_rule,
-            under=f"{cache_rule}; {prices_name}",
-            name=f"{sheet.prices or whose} {f'under {rule_name}' if rule else 'without a cache'}",
-            prices_are=sheet.prices,
-            source=sheet.source,
-            as_of=sheet.as_of,
-            path=path,
-            notes=(*notes, *notes_of_rule),
-            notes_of_rule=notes_of_rule,
-            **{"cache_read": dollars["input"], **dollars},
-        )
+def _of_table(path: Path, sheet: Sheet, model: str, entry: PriceEntry) -> Tariff:
+    """The price of a model in litellm's table, under the rule of the sheet's provider."""
+    rates = entry.rates(1)
+    assert rates is not None
+    dollars = {"input": rates["input"], "output": rates["output"], "cache_read": rates["cached_input"]}
+    if rates["cache_write"] > rates["input"]:
+        dollars["cache_write"] = rates["cache_write"]
+    rule = sheet.cache_of_others if rates["cached_input"] < rates["input"] else None
+    note = "prices of long prompts are higher, and not counted" if entry.prices_of_long_prompts else ""
+    return _tariff(path, sheet, model, f"{model}'s prices in litellm {version('litellm')}", dollars, rule, note)
+
+
+def _tariff(
+    path: Path, sheet: Sheet, model: str, prices: str, dollars: dict[str, float], cache_name: str | None, note: str
+) -> Tariff:
+    """A price by all its names: `prices` says what it is, `dollars` are of a token by kind."""
+    return Tariff(
+        sheet=path.stem,
+        path=path,
+        source=sheet.source,
+        model=model,
+        input=dollars["input"],
+        output=dollars["output"],
+        cache_read=dollars.get("cache_read", dollars["input"]),
+        cache_write=dollars.get("cache_write"),
+        rule=None if cache_name is None else sheet.cache[cache_name],
+        rule_name=sheet.rule or f"{sheet.title}'s rule",
+        prices=prices,
+        prices_are=sheet.prices,
+        own_notes=tuple(filter(None, (sheet.note, note))),
+    )

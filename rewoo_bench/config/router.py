@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
-
-
-def words_of(question: str) -> list[str]:
-    """The words of a question in lower case, without punctuation."""
-    return [word.casefold() for word in _WORD.findall(question)]
 
 
 def count_names(question: str) -> int:
@@ -27,13 +21,6 @@ def count_names(question: str) -> int:
     return runs - (capital[:2] in ([True], [True, False]))
 
 
-def contains(words: Sequence[str], phrase: str) -> bool:
-    """Whether the words of a phrase follow each other in `words`."""
-    wanted = words_of(phrase)
-    starts = range(len(words) - len(wanted) + 1)
-    return any(list(words[start : start + len(wanted)]) == wanted for start in starts)
-
-
 class RoutingRule(BaseModel):
     """A rule about a question's text. It fits where all of its conditions hold."""
 
@@ -41,13 +28,9 @@ class RoutingRule(BaseModel):
 
     choose: str
     """The architecture for questions that the rule fits: one of the two parents."""
-    min_words: int | None = Field(default=None, ge=1)
-    max_words: int | None = Field(default=None, ge=1)
     min_names: int | None = Field(default=None, ge=1)
     """Names are runs of words that begin with a capital letter, but for the first word alone."""
     max_names: int | None = Field(default=None, ge=0)
-    first_words: tuple[str, ...] = ()
-    """The question begins with one of these words or phrases."""
     words: tuple[str, ...] = ()
     """The question has one of these words or phrases, in upper or lower case."""
     pattern: str = ""
@@ -62,13 +45,6 @@ class RoutingRule(BaseModel):
             raise ValueError(f"not a regular expression: {error}") from None
         return pattern
 
-    @field_validator("first_words", "words")
-    @classmethod
-    def _have_words(cls, phrases: tuple[str, ...]) -> tuple[str, ...]:
-        if empty := next((phrase for phrase in phrases if not words_of(phrase)), None):
-            raise ValueError(f"{empty!r} has no word")
-        return phrases
-
     @model_validator(mode="after")
     def _has_conditions(self) -> RoutingRule:
         if self.model_fields_set <= {"choose"}:
@@ -77,17 +53,13 @@ class RoutingRule(BaseModel):
 
     def fits(self, question: str) -> bool:
         """Whether every condition holds for a question."""
-        words = words_of(question)
         names = count_names(question)
-        first = [phrase for phrase in self.first_words if words[: len(words_of(phrase))] == words_of(phrase)]
+        any_word = rf"\b(?:{'|'.join(map(re.escape, self.words))})\b"
+        patterns = [pattern for pattern in (any_word if self.words else "", self.pattern) if pattern]
         return (
-            (self.min_words is None or len(words) >= self.min_words)
-            and (self.max_words is None or len(words) <= self.max_words)
-            and (self.min_names is None or names >= self.min_names)
+            (self.min_names is None or names >= self.min_names)
             and (self.max_names is None or names <= self.max_names)
-            and (not self.first_words or bool(first))
-            and (not self.words or any(contains(words, phrase) for phrase in self.words))
-            and (not self.pattern or re.search(self.pattern, question, re.IGNORECASE) is not None)
+            and all(re.search(pattern, question, re.IGNORECASE) for pattern in patterns)
         )
 
 

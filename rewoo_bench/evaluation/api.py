@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Unpack, get_origin
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -40,8 +40,8 @@ from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.folder import JOURNAL_FILE, load
 from rewoo_bench.runs.journal.store import open_journal
-from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, OptionKeywords, RunOptions, is_path
-from rewoo_bench.text.argument_checks import abridged, as_path, check_callbacks, check_kind
+from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions, as_values
+from rewoo_bench.text.argument_checks import abridged, check_callbacks, check_kind
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_WITH_FOLDER = ("answer_cache", "otel", "engine")
+_WITH_FOLDER = ("answer_cache", "otel", "workers", "ray_address")
 """Options of a run that is written."""
 
 
@@ -64,7 +64,7 @@ async def evaluate(
     limits: Limits | None = None,
     on_result: Callable[[Result], None] | None = None,
     on_event: Callable[[Task, Event], None] | None = None,
-    **options: Unpack[OptionKeywords],
+    **options: Any,
 ) -> Results:
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
@@ -167,18 +167,12 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     Raises `UsageError` for one that doesn't exist.
     """
     known = OPTIONS.keys() - taken
-    checked = dict(options)
-    for name, value in options.items():
+    for name in options:
         if name not in known:
             raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
-        if value is not None and is_path(OPTIONS[name]):
-            checked[name] = as_path(name, value)
-        if get_origin(OPTIONS[name].type) is tuple:
-            if isinstance(value, list):
-                checked[name] = tuple(value)
-            elif isinstance(value, str):  # as the flag has it
-                is_list = OPTIONS[name].reader.endswith("_names")
-                checked[name] = tuple(map(str.strip, value.split(","))) if is_list else (value,)
+    checked = as_values(options)
+    if isinstance(tools := options.get("tools"), str):  # as the flag has it
+        checked["tools"] = tuple(map(str.strip, tools.split(",")))
     return checked
 
 
@@ -189,7 +183,7 @@ async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners
         names = [architecture.name for architecture in prepared_run.architectures]
         columns = run_columns(options, prepared_run, new_run_id(names))
         asked = prepared_run.dataset.examples, prepared_run.architectures
-        shown = Progress(len(list(tasks_of(*asked, options.trials))), shown=options.progress, verbose=options.verbose)
+        shown = Progress(len(list(tasks_of(*asked, options.trials))), shown=options.progress)
         with closing(shown):
             for note in first_questions_notes(options):
                 shown.note(note)

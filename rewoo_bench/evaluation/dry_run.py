@@ -3,62 +3,49 @@
 The architectures run with their own tools and prompts. In place of the model, `DryRunModel` answers as the exemplars
 do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of the
 exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
-are a guess. Exemplars are single questions: for a task of several (`?objectives=`) whose gold chain is known the
-oracle answers, so that the calls are those of the chain. Without a chain an agent takes the turns of as many
+are a guess. Exemplars are single questions: for a task of several (`?objectives=`) an agent takes the turns of as many
 exemplars, and a plan counts as that of one question. A judge is one call more for each answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from hashlib import sha256
 
 from rewoo_bench.config.named import find_scorer
+from rewoo_bench.config.price_table import given_entry
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.errors import ModelError, RunStopped, UsageError
+from rewoo_bench.errors import RunStopped, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.models.hosted.providers import find_route, given_entry, price
+from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.open import is_hosted
-from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import count_prompt, count_tokens
-from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Example, Message, Request, ToolCall, Usage
 
 MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion
 _ANSWER = "Answer: Copenhagen"
 
 
 class DryRunModel:
-    """A model that answers as the exemplars of an architecture's prompts do, or the oracle for several `objectives`."""
+    """A model that answers as the exemplars of an architecture's prompts do, of so many for several `objectives`."""
 
     name = "dry-run"
 
-    def __init__(self, prompts: Prompts, objectives: int = 1, oracle: Model | None = None) -> None:
+    def __init__(self, prompts: Prompts, objectives: int = 1) -> None:
         self._prompts = prompts
         self._objectives = objectives
-        self._oracle = oracle
-
-    def with_gold(self, example: Example) -> Model:
-        """The model of one question."""
-        is_known = self._objectives > 1 and bool(example.chain)
-        return DryRunModel(self._prompts, self._objectives, Oracle().with_gold(example) if is_known else None)
 
     async def complete(self, request: Request) -> Completion:
         """The exemplar's next turn; without exemplars an answer, after one native tool call where tools are offered."""
         messages, tools = request.messages, request.tools
-        if self._oracle:
-            with suppress(ModelError):  # a form of its own, which the oracle doesn't know
-                completion = await self._oracle.complete(request)
-                usage = replace(completion.usage, cached_input_tokens=0)
-                return replace(completion, usage=usage, call_cost=CallCost(billed=usage, usage_source="estimated"))
         text = self._reply(messages)
         calls: tuple[ToolCall, ...] = ()
         if tools and messages[-1].role == "user":
@@ -93,10 +80,6 @@ class RunEstimate:
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-
-    @property
-    def total_tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
 
 
 async def estimate_run(
@@ -135,18 +118,11 @@ async def estimate_run(
             role = call.role if call.role in models else ""
             used[role] = used.get(role, Usage()) + call.usage
         usage = sum(used.values(), Usage())
-        costs = [_price(models[role], spent, api_base, (prices or {}).get(role)) for role, spent in used.items()]
-        cost = _total(costs)
-        estimates.append(
-            RunEstimate(
-                architecture.name,
-                round(len(some) * times),
-                round(len(calls) * times),
-                round(usage.input_tokens * times),
-                round(usage.output_tokens * times),
-                None if cost is None else cost * times,
-            )
-        )
+        cost = _total([_price(models[role], spent, api_base, (prices or {}).get(role)) for role, spent in used.items()])
+        asked, made = round(len(some) * times), round(len(calls) * times)
+        tokens = round(usage.input_tokens * times), round(usage.output_tokens * times)
+        cost_usd = None if cost is None else cost * times
+        estimates.append(RunEstimate(architecture.name, asked, made, *tokens, cost_usd))
     return estimates
 
 
@@ -165,21 +141,11 @@ def _total(costs: Sequence[float | None]) -> float | None:
 
 def estimate_table(estimates: Sequence[RunEstimate]) -> str:
     """A line for each architecture, and their sum."""
-    shown = list(estimates)
-    if len(estimates) > 1:
-        shown.append(
-            RunEstimate(
-                "all",
-                sum(each.questions for each in estimates),
-                sum(each.llm_calls for each in estimates),
-                sum(each.input_tokens for each in estimates),
-                sum(each.output_tokens for each in estimates),
-                _total([each.cost_usd for each in estimates]),
-            )
-        )
+    rows = [astuple(each) for each in estimates]
+    if len(rows) > 1:
+        _, *counts, costs = zip(*rows, strict=True)
+        rows.append(("all", *map(sum, counts), _total(costs)))
     cells = [["architecture", "questions", "LLM calls", "tokens in", "tokens out", "cost"]]
-    for each in shown:
-        counts = (each.questions, each.llm_calls, each.input_tokens, each.output_tokens)
-        cost = "unknown" if each.cost_usd is None else f"${each.cost_usd:,.4f}"
-        cells.append([each.architecture, *(f"{count:,}" for count in counts), cost])
+    for name, *numbers, cost in rows:
+        cells.append([name, *(f"{count:,}" for count in numbers), "unknown" if cost is None else f"${cost:,.4f}"])
     return "\n".join(text_table(cells))

@@ -22,8 +22,9 @@ from typing import Any, Protocol, get_args
 import anyio
 
 from rewoo_bench.calls.caps import Caps, GracefulShutdown, RunLimits, Totals
-from rewoo_bench.calls.live import LiveCalls, LiveModel, RequestRefused
-from rewoo_bench.calls.meter import Limits, Meter, PromptWatch, RunQuestions, not_working
+from rewoo_bench.calls.live import LiveCalls, LiveModel
+from rewoo_bench.calls.meter import Limits, Meter, not_working
+from rewoo_bench.calls.other_questions import PromptWatch, RunQuestions
 from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder, Recorder
 from rewoo_bench.config.named import find_scorer
@@ -54,11 +55,8 @@ def frozen_heap() -> Iterator[None]:
     """Excludes the objects that exist now from garbage collections inside.
 
     With a provider's library these are some 300,000 objects that stay. A full collection visits all of them, which
-    stops everything for 0.2 s, once in several hundred questions. A heap that is frozen already stays as it is.
+    stops everything for 0.2 s, once in several hundred questions.
     """
-    if gc.get_freeze_count():
-        yield
-        return
     gc.freeze()
     try:
         yield
@@ -84,10 +82,6 @@ def check_trajectory(value: object) -> Trajectory:
     return value
 
 
-# Exceptions that end a question and not the process, those included that a user's runner raises to end itself.
-_RAISED = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
-
-
 class Judge(Protocol):
     """Decides whether a prediction means the same as a gold answer."""
 
@@ -100,7 +94,7 @@ class _Failure:
 
     error: str
     stop_reason: StopReason = "error"
-    refused: RequestRefused | None = None
+    refused: ModelError | None = None
     crash: Crash | None = None
     is_retryable: bool = False
 
@@ -165,7 +159,9 @@ class Evaluator:
         questions = RunQuestions(example.question for example in examples)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = Session(
-            self.engine.ask if self.engine else partial(self.run_task, questions=questions),
+            self.engine.ask
+            if self.engine
+            else partial(self.run_task, on_event=on_event, live=live, questions=questions),
             tasks,
             totals,
             run_limits=self.run_limits,
@@ -174,7 +170,6 @@ class Evaluator:
             grace_s=self.grace_s,
             on_result=on_result,
             store=store,
-            on_event=on_event,
         )
         count_tokens("a")  # loads the tokenizer now, and not in the first question's seconds
         with frozen_heap():
@@ -258,7 +253,7 @@ class Evaluator:
                 # An external agent says in its notes why it gave no answer.
                 error = trajectory.notes.get("error") if trajectory.answer is None else None
                 return trajectory, self._score(example, trajectory), _Failure(error) if isinstance(error, str) else None
-        except _RAISED as raised:  # an exception of a runner, a parser or a tool's factory is this question's error
+        except (Exception, BaseExceptionGroup) as raised:  # of a runner, a parser or a tool's factory
             failure = _failure(raised, type(runner).__name__)
         else:
             if shutdown.requested.is_set():
@@ -332,42 +327,40 @@ def _failure(error: BaseException, where: str) -> _Failure:
     if isinstance(cause, ModelError):
         if cause.refuses_key:
             raise ProviderRefused(str(cause)) from error
-        refused = cause if isinstance(cause, RequestRefused) else None
+        refused = cause if cause.refused_by else None
         is_retryable = cause.retryable or cause.unreachable or cause.status is not None
         return _Failure(str(cause), refused=refused, is_retryable=is_retryable)
     crash = crash_of(cause, where, error)
     return _Failure(crash.error, crash=crash)
 
 
-# One session of a run: questions at the same time, the session's end, and questions that a provider refused.
+# One session of a run: questions at the same time, and the session's end.
 #
 # A refusal (403, 404, no connection) is one question's error, because firewalls and content filters exist. But where
-# the provider never accepted a request, it is the end of the run. So the first refused questions are pending until the
-# provider answers something else, or refuses too many.
+# the provider never accepted a request, and refused several questions or all that there are, it is the end of the run.
 
 
-_FEWEST_REFUSED = 3  # questions; of one or two, the prompts may be the reason
+_MOST_REFUSED = 2  # questions; of one or two, the prompts may be the reason
 _LAST_STEPS_S = 0.05  # for questions whose last call has just ended
 
 
 class Engine(Protocol):
-    """Asks questions in other processes."""
+    """Asks questions in other processes. `sent` says by role how their requests differed from the options."""
 
-    async def ask(self, task: Task, on_event: Callable[[Task, Event], None] | None, live: LiveCalls | None) -> Result:
+    sent: dict[str, Any]
+
+    async def ask(self, task: Task) -> Result:
         """Raises the errors that end a run."""
 
     def state(self) -> str:
         """Some words for the progress line: `4 workers, 31 in flight`."""
-
-    def facts(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Facts for the manifest: those of this process, and what the others learnt."""
 
 
 @dataclass(eq=False)
 class Session:
     """The remaining tasks of a run, and the reason for an early end. `ask` is an engine's, or the evaluator's own."""
 
-    ask: Callable[[Task, Callable[[Task, Event], None] | None, LiveCalls | None], Awaitable[Result]]
+    ask: Callable[[Task], Awaitable[Result]]
     tasks: Iterator[Task]
     totals: Totals
     run_limits: RunLimits
@@ -376,9 +369,11 @@ class Session:
     grace_s: float
     on_result: Callable[[Result], None]
     store: Callable[[Result], Awaitable[None]] | None
-    on_event: Callable[[Task, Event], None] | None
     _crashes: CrashCounter = field(default_factory=CrashCounter)
-    _pending: list[Result] = field(default_factory=list)
+    _refused: dict[str, set[str]] = field(default_factory=dict)
+    """Model -> questions that its provider refused, having accepted nothing."""
+    _others: int = 0
+    """Results of other questions."""
     _must_stop: RewooBenchError | None = None
 
     async def run(self) -> None:
@@ -389,11 +384,6 @@ class Session:
             async with anyio.create_task_group() as workers:
                 for _ in range(min(self.concurrency, self.totals.tasks)):
                     workers.start_soon(self._work)
-            if not shutdown.requested.is_set():
-                try:
-                    await self._decide_pending()
-                except RUN_STOPPING as error:
-                    self._stop(error)
             group.cancel_scope.cancel()
         if self._must_stop is not None:
             raise self._must_stop
@@ -427,41 +417,27 @@ class Session:
                 if self.live.shutdown.requested.is_set():
                     return
                 with in_architecture(task.architecture.name):
-                    result = await self.ask(task, self.on_event, self.live)
-                if self._is_undecided(result):
-                    self._add_pending(result)
-                    continue
-                decided = [each for each in self._pending if not self._is_undecided(each)]
-                self._pending = [each for each in self._pending if self._is_undecided(each)]
-                for each in (*decided, result):
-                    await self._count(each)
+                    result = await self.ask(task)
+                await self._count(result)
         except RUN_STOPPING as error:
             self._stop(error)
 
-    def _is_undecided(self, result: Result) -> bool:
+    def _check_refusal(self, result: Result) -> None:
+        """Raises `ProviderRefused` where a provider that has accepted nothing refuses too many questions, or all."""
         refused = result.refused
-        return refused is not None and self.live.endpoint(refused.model).is_undecided(unreachable=refused.unreachable)
-
-    def _add_pending(self, result: Result) -> None:
-        """Raises `ProviderRefused` where all first calls were refused, on several questions."""
-        assert result.refused is not None
-        self._pending.append(result)
-        model = result.refused.model
-        questions = {each.task.example.id for each in self._pending if each.refused and each.refused.model == model}
-        if len(questions) >= _FEWEST_REFUSED and not self.live.endpoint(model).first_calls:
-            raise ProviderRefused(str(result.refused))
-
-    async def _decide_pending(self) -> None:
-        """Counts pending results at the end. Raises `ProviderRefused` where the run has no other result."""
-        pending, self._pending = self._pending, []
-        undecided = [result for result in pending if self._is_undecided(result)]
-        if undecided and not self.totals.done and len(undecided) == len(pending):
-            raise ProviderRefused(str(undecided[0].refused))
-        for result in pending:
-            await self._count(result)
+        endpoint = self.live.endpoint(refused.refused_by) if refused else None
+        if not refused or not endpoint or not endpoint.may_refuse_all(unreachable=refused.unreachable):
+            self._others += 1
+            return
+        questions = self._refused.setdefault(refused.refused_by, set())
+        questions.add(result.task.example.id)
+        is_last = self.totals.done + 1 == self.totals.tasks
+        if len(questions) > _MOST_REFUSED or (is_last and not self._others):
+            raise ProviderRefused(str(refused))
 
     async def _count(self, result: Result) -> None:
-        """Stores a result and counts it. Raises `RepeatedCrash` for one crash too many."""
+        """Stores a result and counts it. Raises `RepeatedCrash` for one crash too many, and `ProviderRefused`."""
+        self._check_refusal(result)
         if self.store:
             await self.store(result)
         self.totals.add(result.failure)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from anyio import CancelScope, to_thread
 
-from rewoo_bench.calls.live import RequestRefused
 from rewoo_bench.calls.meter import Call
-from rewoo_bench.config.price_sheets import is_same_model
-from rewoo_bench.errors import CapReached, DataError, UsageError
+from rewoo_bench.config.price_table import is_same_model
+from rewoo_bench.errors import CapReached, DataError, ModelError, UsageError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
-from rewoo_bench.runs.folder import CALLS_FILE, ENGINE_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
+from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import Journal, JournalReader, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest, resume_command, write_manifest
-from rewoo_bench.system.crashes import Crash, crash_of, harness_fault
+from rewoo_bench.runs.manifest import MANIFEST, read_manifest, resume_command
+from rewoo_bench.system.crashes import Crash
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.scoring import Score
 from rewoo_bench.text.words import counted
@@ -69,8 +68,8 @@ class Result:
     working_s: float
     started_at: datetime
     cost_usd: float | None
-    refused: RequestRefused | None = None
-    """Refusal of a request by the provider, which may mean that it refuses all."""
+    refused: ModelError | None = None
+    """The refusal of a request by the provider, which may mean that it refuses all."""
     is_retryable: bool = False
     """Whether a question that failed, or its judge, may succeed when tried again: the provider failed or refused."""
     crashes: tuple[Crash, ...] = ()
@@ -127,12 +126,9 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
 
 
 def check_new(folder: Path) -> None:
-    """Raises `UsageError` where a folder has a run, or the files of one."""
+    """Raises `UsageError` where a folder has a run, or other files."""
     there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
-    file = next((name for name in _OF_A_RUN if name in there), None)
-    if file == JOURNAL_FILE and is_unused(folder / JOURNAL_FILE):
-        return  # of a run that was killed before it had a manifest, and so before it asked anything
-    if file == MANIFEST:
+    if MANIFEST in there:
         cap = None
         with suppress(DataError):  # --resume says what is wrong
             manifest = read_manifest(folder)
@@ -142,22 +138,12 @@ def check_new(folder: Path) -> None:
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
         go_on = f"continue that run with {resume_command(folder)}{another}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
-    if file:
-        raise UsageError(
-            f"--out: {str(folder)!r} holds {file} of another run, without its {MANIFEST}; choose a new folder"
-        )
+    journal = folder / JOURNAL_FILE
+    if journal.exists() and not is_unused(journal):  # else of a run that was killed before it asked anything
+        raise UsageError(f"--out: {str(journal)!r} is of another run, without its {MANIFEST}; choose a new folder")
     # Another process may begin a run in it.
     if any(name != LOCK and not name.startswith(JOURNAL_FILE) for name in there):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
-
-
-def begin(folder: Path, manifest: Manifest, flag: str) -> None:
-    """Writes the manifest of a new or resumed run. Raises `UsageError` where it can't be written."""
-    try:
-        write_manifest(folder, manifest)
-    except OSError as error:
-        cause = error.strerror or error
-        raise UsageError(f"{flag}: can't write into the folder {str(folder)!r}: {cause}") from None
 
 
 def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:
@@ -178,33 +164,6 @@ def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:
 def rows_of(result: Result, run: Mapping[str, Any]) -> bytes:
     """The rows of a result, as JSON. `run` has the columns that are the same for the whole run."""
     return as_bytes({"question": question_row(result, run), "calls": call_rows(result, run["run_id"])})
-
-
-def lines_of(result: Result, run: Mapping[str, Any]) -> tuple[Result, bytes, bytes]:
-    """A result with its rows and its trace as JSON, whatever a model wrote or a runner returned.
-
-    A result whose rows can't be written becomes an error; so does a trace that can't be written.
-    """
-    try:
-        rows = rows_of(result, run)
-    except Exception as error:  # a runner's answer may hold anything; the calls are ours
-        message = f"the result can't be kept: {_message(error)}"
-        result = replace(result, trajectory=Trajectory(None, "error"), score=None, judged_correct=None, error=message)
-        rows = rows_of(result, run)
-    traced = trace(result, run["run_id"])
-    try:
-        return result, rows, as_bytes(traced)
-    except Exception as error:  # the same
-        message = f"the trace can't be kept: {_message(error)}"
-        whole = {name: traced[name] for name in ("run_id", "architecture", "example_id", "trial", "question")}
-        return result, rows, as_bytes({**whole, "stop_reason": result.trajectory.stop_reason, "error": message})
-
-
-def _message(error: Exception) -> str:
-    """An exception's message in one line. Raises `HarnessFault` where this machine lacks a resource."""
-    if fault := harness_fault(error, "keeping a result"):
-        raise fault from error
-    return crash_of(error, "its rows").error
 
 
 def trace(result: Any, run_id: str) -> dict[str, Any]:
@@ -260,7 +219,7 @@ class RunFolder:
 
     async def store(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
-        result, rows, traced = lines_of(result, self.columns)
+        rows, traced = rows_of(result, self.columns), as_bytes(trace(result, self.columns["run_id"]))
         await self.journal.add_question(result.task.key, rows, traced, failed=result.has_failed)
 
     async def export(self, tasks: Iterable[TaskKey], prompts: JournalReader | None = None) -> int:
@@ -284,7 +243,7 @@ async def open_run(
 def remove_run(folder: Path) -> None:
     """Deletes the files of a run, and no others, and then the folder, if it is empty."""
     journal = folder.glob(f"{JOURNAL_FILE}-*")  # files that a killed run leaves
-    for path in (*(folder / name for name in (*_OF_A_RUN, LOCK, ENGINE_FILE)), *journal):
+    for path in (*(folder / name for name in (*_OF_A_RUN, LOCK)), *journal):
         path.unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
@@ -345,26 +304,23 @@ class Results(Sequence[Result]):
 
     @cached_property
     def _tables(self) -> tuple[pa.Table, pa.Table]:
-        rows = [lines_of(result, self._columns)[1].decode() for result in self._results]
+        rows = [rows_of(result, self._columns).decode() for result in self._results]
         return tables_of(rows) if rows else (QUESTIONS.empty_table(), CALLS.empty_table())
 
 
-# How a run, and a session of it, ended.
-
-
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
-    """How a run ended: `done`, or `incomplete` for the reason given."""
+    """How a session of a run ended, as it stands here if it is cancelled: `done`, or `incomplete` for the reason."""
 
     folder: Path
-    status: Literal["done", "incomplete"]
-    reason: str | None = None
-    is_resumable: bool = True
-    """Whether `--resume` can finish an incomplete run; False where every failure would come again."""
     keys: Sequence[TaskKey] = ()
     """Questions x trials x architectures in the order of the tables, finished or not."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The columns of questions.parquet that all rows share."""
+    status: Literal["done", "incomplete"] = "incomplete"
+    reason: str | None = "interrupted"
+    is_resumable: bool = True
+    """Whether `--resume` can finish an incomplete run; False where every failure would come again."""
     finished: int = 0
     """Number of the keys that `--resume` needn't ask again."""
     was_interrupted: bool = False
@@ -373,16 +329,6 @@ class Outcome:
     """Whether every question was asked: of an incomplete run some answers failed, and that is its reason."""
     cost_usd: float = 0.0
     """US dollars of all its sessions, of calls whose price is known."""
-    higher_cap: str | None = None
-    """Where a cap ended it: the flag with which it can go on."""
-
-
-@dataclass
-class SessionEnd:
-    """How a session ends, as it stands here if it is cancelled; and whether another session could do better."""
-
-    status: Literal["done", "incomplete"] = "incomplete"
-    reason: str | None = "interrupted"
     wrong: UsageError | None = None
     """The command or its input was wrong, or the provider refused everything (`is_refused`)."""
     is_refused: bool = False
@@ -391,8 +337,6 @@ class SessionEnd:
     has_repeated_crash: bool = False
     failed: int = 0
     """Number of failed questions."""
-    has_asked_all: bool = False
-    """Whether it came to the last question."""
     can_be_retried: bool = False
     """Whether one of the failed may succeed when it is tried again."""
     answered: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -411,8 +355,9 @@ class SessionEnd:
             if not is_same_model(asked, answered):
                 yield f"{counted(calls, 'call')} of {asked} had an answer of {answered}, as its provider says"
 
-    def is_failure(self, fail_on_error: float | None, tasks: int) -> bool:
+    def is_failure(self, fail_on_error: float | None) -> bool:
         """Whether failures ended the run before its last question."""
         if fail_on_error is None:
             return self.has_repeated_crash
-        return self.has_repeated_crash or self.failed > (fail_on_error * (1 if fail_on_error >= 1 else tasks))
+        tolerated = fail_on_error * (1 if fail_on_error >= 1 else len(self.keys))
+        return self.has_repeated_crash or self.failed > tolerated

@@ -5,7 +5,6 @@ Nothing here costs anything: no model is fetched or asked.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -35,6 +34,7 @@ from rewoo_bench.runners.architecture import (
     load_architecture,
 )
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runs.option_types import json_object
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.scoring import Scorer
@@ -259,35 +259,20 @@ def check_step_limits(dataset: Dataset, architectures: Iterable[Architecture]) -
 
 
 def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) -> list[str]:
-    """A note for each limit of steps or tool calls that keeps even a perfect model from answering some questions."""
-    architectures = list(architectures)
-    counted: dict[tuple[float, float, float], list[str]] = {}
-    for architecture in architectures:
-        needs = [_steps(architecture, example.chain) for example in dataset.examples]
+    """A note for each architecture whose step limit keeps even a perfect model from answering some questions."""
+    notes = []
+    for each in architectures:
+        needs = [_steps(each, example.chain) for example in dataset.examples]
         # One loop with a limit that is high enough, or without any, answers.
         beyond = [min(need) for need in needs if need and all(needed > allowed for needed, allowed in need)]
         if beyond:
-            counted.setdefault((len(beyond), *max(beyond)), []).append(architecture.name)
-    size = len(dataset.examples)
-    return [
-        _limit_note(dataset.name, count, size, "steps", f"{', '.join(names)} may take ({allowed})")
-        + f"; --max-steps {needed} is enough"
-        for (count, needed, allowed), names in counted.items()
-    ] + [
-        _limit_note(dataset.name, len(longer), size, "tool calls", f"{each.name} may make ({allowed})")
-        + f"; its setting max_calls={max(longer)} is enough, which --max-steps doesn't change"
-        for each in architectures
-        if isinstance(allowed := getattr(each.settings, "max_calls", None), int)
-        and (longer := [hops for example in dataset.examples if (hops := len(example.chain)) > allowed])
-    ]
-
-
-def _limit_note(dataset: str, count: float, of: int, what: str, limit: str) -> str:
-    needs, them = ("needs", "it") if count == 1 else ("need", "them")
-    return (
-        f"{dataset}: {count} of {of} questions {needs} more {what} than {limit}, so no model can answer {them} "
-        "within that limit"
-    )
+            needed, allowed = max(beyond)
+            count = f"{len(beyond)} of {len(needs)} questions"
+            notes.append(
+                f"{dataset.name}: with {allowed} steps no model can answer {count} by {each.name}; "
+                f"--max-steps {needed} is enough"
+            )
+    return notes
 
 
 def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> list[str]:
@@ -297,21 +282,6 @@ def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> l
     return [
         "at temperature 0 a model that computes the same each time gives every trial the same answer: trials show "
         "how the server's arithmetic differs, and --temperature 0.7 how the answers do"
-    ]
-
-
-def missing_reader_notes(model: str, architectures: Iterable[Architecture]) -> list[str]:
-    """A note where an oracle's plans lack LLM, with which they read names out of the pages that they found."""
-    each_of = [each for architecture in architectures for each in (architecture.parents or (architecture,))]
-    searching = [
-        each for each in each_of if "LLM" in each.left_out_tools and {"Search", "Wikipedia"} & {*each.spec.tools}
-    ]
-    if not searching or not is_oracle(model):
-        return []
-    names = ", ".join(dict.fromkeys(each.name for each in searching))
-    return [
-        f"without the tool LLM the oracle's plans of {names} can't read a name out of a page, so it gets questions of "
-        "several look-ups wrong: add LLM to --tools"
     ]
 
 
@@ -449,9 +419,8 @@ def _check_flags(options: RunOptions, python_inputs: PythonInputs) -> None:
     if options.api_base is not None:
         _check_api_base(options.api_base)
     names = [role.name for role in options.role_models.values()]
-    for flag, value in (("--llama-server", options.llama_server), ("--threads", options.threads)):
-        if value and not any(name.startswith(LOCAL) for name in names):
-            raise UsageError(f"{flag}: no model of this run is a local one (--model local/…)")
+    if options.llama_server and not any(name.startswith(LOCAL) for name in names):
+        raise UsageError("--llama-server: no model of this run is a local one (--model local/…)")
     own = options.model if python_inputs.model is not None else None
     hosted = [name for name in names if name != own and is_hosted(name)]
     for flag, value in (("--api-base", options.api_base), ("--provider-cache", options.provider_cache)):
@@ -494,9 +463,11 @@ def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list
 
 def model_settings(options: RunOptions) -> ModelSettings:
     """The settings of every model of a run."""
+    body = json_object(options.extra_body, "--extra-body")
     return ModelSettings(
         **{name: getattr(options, name) for name in OPTIONS_OF_MODEL},
-        extra_body=json.loads(options.extra_body) if options.extra_body else {},
+        extra_body={name: value for name, value in body.items() if value is not None},
+        drop_params=tuple(name for name, value in body.items() if value is None),
         seed=options.seed,
         n_parallel=options.concurrency or 1,
         n_caches=len(options.architectures),

@@ -18,7 +18,7 @@ from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorder import CallRecorder
-from rewoo_bench.calls.retry import AdaptiveLimiter, CallLimiter, RetryingModel
+from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_model
 from rewoo_bench.errors import UnknownPrice, UsageError
@@ -200,11 +200,9 @@ def make_evaluator(
     options: RunOptions,
     run: PreparedRun,
     recorder: CallRecorder | None,
-    limiters: Mapping[str, CallLimiter] | None = None,
 ) -> Evaluator:
     """The evaluator of a run, with its models behind retries."""
-    if limiters is None:
-        limiters = {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
+    limiters = {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}
     models: dict[str, Model] = {}
     for role, wanted in options.role_models.items():
         opened = run.models[wanted]

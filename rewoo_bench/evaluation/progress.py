@@ -27,7 +27,6 @@ class Progress:
         *,
         done: int = 0,
         shown: bool = True,
-        verbose: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         engine: Callable[[], str] | None = None,
@@ -37,7 +36,6 @@ class Progress:
         self._clock = clock
         self._engine = engine
         self._shown = shown
-        self._verbose = verbose
         self._before = self._done = done  # by earlier sessions of the run
         self._failed = self._tokens = 0
         self._cost: float | None = 0.0  # None once a price wasn't known
@@ -65,8 +63,6 @@ class Progress:
         if result.score is not None:
             correct[0] += result.score.exact_match
             correct[1] += 1
-        if self._verbose:
-            self.say(f"{self._done}/{self._total} {_line(result)}")
         if self._bar is not None:
             self._bar.set_postfix_str(self._state(), refresh=False)
             self._bar.update()
@@ -115,21 +111,6 @@ class Progress:
         engine = f", {self._engine()}" if self._engine else ""
         cost = f", ${self._cost:,.4f}" if self._cost else ""
         return f"EM{new} {', '.join(shares)}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
-
-
-def _line(result: Result) -> str:
-    """`rewoo q12: right, 'Seine', 1,431 tokens, 2.1 s`."""
-    task, answer = result.task, result.trajectory.answer
-    if result.has_failed:
-        outcome = f"failed, {result.failure}"
-    else:
-        outcome = "not scored"
-        if result.score is not None:
-            outcome = "right" if result.score.exact_match else f"wrong, expected {task.example.answers[0]!r}"
-        outcome += f", {result.trajectory.stop_reason}" if answer is None else f", answered {answer!r}"
-    trial = f" (trial {task.trial})" if task.trial else ""
-    tokens = sum(call.usage.total_tokens for call in result.calls)
-    return f"{task.architecture.name} {task.example.id}{trial}: {outcome}, {tokens:,} tokens, {result.latency_s:.1f} s"
 
 
 def duration(seconds: float) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +28,7 @@ FIRST_QUESTIONS = 8
 """Questions of a first run: with two architectures about a minute of the embedded model on two cores."""
 _ANSWERS_A_MINUTE = 16  # of the embedded model on two idle cores
 _SHOWN = 5  # ids in an error message
-_MOST_MADE = 1_000  # generated questions, without a larger -n, until an id counts as unknown
+_MOST_MADE = 5_000  # generated questions, until an id counts as unknown
 _CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}
 
 
@@ -121,7 +120,7 @@ def load_chosen(options: RunOptions) -> Dataset:
             flags = [f"{flag} {run}" for flag, run in _recorded_runs(options).items()]
             hint = "; give the --dataset of that run" if flags else ""
             if "generator" in source and not flags:
-                hint = f"; it made {len(chosen):,} questions, and a larger -n makes more"
+                hint = f"; it made {len(chosen):,} questions"
             raise UsageError(
                 f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {shown}{more}; "
                 f"its ids are like {chosen[0].id!r}{hint}"
@@ -146,18 +145,11 @@ def load_chosen(options: RunOptions) -> Dataset:
 
 def _with_ids(options: RunOptions, dataset: Dataset) -> Dataset:
     """As many questions of a generator, which may be endless, as the ids need; their number depends on nothing else."""
-    most = _MOST_MADE
-    for run in _recorded_runs(options).values():
-        with suppress(DataError):  # a resumed run has the ids, and that run may be gone
-            most = max(most, read_manifest(run).dataset.examples or 0)
-    limit = max(options.questions or 0, len(dataset.examples))
-    while True:
-        if limit > len(dataset.examples):
-            dataset = _load(options, limit)
-        is_whole = len(dataset.examples) < limit
-        if is_whole or limit >= most or {example.id for example in dataset.examples}.issuperset(options.ids):
-            return dataset
+    limit = len(dataset.examples)
+    while limit < _MOST_MADE and not {example.id for example in dataset.examples}.issuperset(options.ids):
         limit *= 4
+        dataset = _load(options, limit)
+    return dataset
 
 
 def _load(options: RunOptions, limit: int | None) -> Dataset:

@@ -36,7 +36,7 @@ from rewoo_bench.runs.manifest import (
     manifest_of,
     read_manifest,
 )
-from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
+from rewoo_bench.runs.options import OPTIONS, RunOptions, as_values
 from rewoo_bench.text.redaction import redact_settings, sent_in
 from rewoo_bench.text.tokens import TOKENIZER
 
@@ -82,9 +82,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
             raise OptionChanged(f"{OPTIONS[name].flag} {_shown(recorded.get(name))} in this run")
     check_trusted(manifest.as_json(), given, "--resume", trust=trust)
     check_whole(options, given, "--resume")
-    paths = {name: Path(value) for name, value in options.items() if value and is_path(OPTIONS[name])}
-    lists = {name: tuple(value) for name, value in options.items() if isinstance(value, list)}
-    return RunOptions(**{**options, **lists, **paths, **given, "resume": folder})
+    return RunOptions(**{**as_values(options), **given, "resume": folder})
 
 
 def _shown(recorded: Any) -> str:

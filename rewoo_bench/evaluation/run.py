@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rewoo_bench.calls.caps import higher_cap, shutdown_on_signal
+from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import (
@@ -32,9 +32,7 @@ from rewoo_bench.evaluation.folder import (
     Outcome,
     Result,
     RunFolder,
-    SessionEnd,
     Task,
-    begin,
     open_run,
     remove_run,
     taken,
@@ -43,7 +41,6 @@ from rewoo_bench.evaluation.inputs import (
     NOTHING_GIVEN,
     PythonInputs,
     input_notes,
-    missing_reader_notes,
     read_run_inputs,
     step_limit_notes,
     trial_notes,
@@ -72,7 +69,6 @@ from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.runs.journal.prefixes import common_prefixes
-from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import Manifest, PrefixFacts, resume_command, write_manifest
 from rewoo_bench.runs.options import RunOptions
@@ -87,21 +83,15 @@ _OTHER_FILES = 128  # the journal, the corpus, tables, libraries, and connection
 
 
 def allow_open_files(connections: int) -> None:
-    """Raises this process's limit of open files for that number of connections, or raises `UsageError`."""
+    """Raises this process's limit of open files for that number of connections, as far as it may."""
     if sys.platform == "win32":  # there is no such limit
         return
-    needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if allowed == needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-        return
-    raise UsageError(
-        f"--max-connections: {connections} connections need {needed} open files, and this process may have "
-        f"{hard}; raise that with `ulimit -n {needed}`, or lower --max-connections (and --concurrency)"
-    )
+    needed = connections + _OTHER_FILES
+    if resource.RLIM_INFINITY != soft < needed:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (needed if hard == resource.RLIM_INFINITY else min(needed, hard), hard)
+        )
 
 
 @dataclass(frozen=True)
@@ -163,7 +153,7 @@ async def run(
             export = stack.enter_context(exporting(options.otel, manifest.run_id))
             listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
-        begin(folder, manifest, "--out" if options.resume is None else "--resume")
+        write_manifest(folder, manifest)
         remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
@@ -174,35 +164,22 @@ async def run(
         evaluator = make_evaluator(options, prepared_run, recorder)
         evaluator = replace(evaluator, asks_failed=study is None or study.asks_failed)
         if options.engine == "ray":
-            from rewoo_bench.evaluation.cluster.start import ray_cluster
+            from rewoo_bench.evaluation.cluster.start import ray_workers
 
             if options.progress:
                 say(f"connecting to Ray at {options.ray_address}" if options.ray_address else "starting Ray")
+            wants_events = listeners.on_event is not None
+            on_ray = ray_workers(options, prepared_run, recorder, sent=manifest.sent, wants_events=wants_events)
             try:
-                if prepared_run.is_model_given:
-                    raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
-                if recorder.replay is not None:
-                    raise UsageError("--engine ray: a replay makes no calls; leave it out")
-                stack.enter_context(ray_cluster(options.ray_address))
-                from rewoo_bench.evaluation.cluster.engine import ray_engine
-
-                engine = ray_engine(
-                    options,
-                    prepared_run,
-                    recorder,
-                    sent=manifest.sent,
-                    folder=folder,
-                    wants_events=listeners.on_event is not None,
-                    say=logging.getLogger(__name__).warning,
-                )
-                workers = await stack.enter_async_context(engine)
+                workers = await stack.enter_async_context(on_ray)
             except UsageError:
                 if options.resume is None:
                     remove_run(folder)  # nothing was asked: the same --out can be used again
                 raise
             evaluator = replace(evaluator, engine=workers, concurrency=questions_at_once(options, prepared_run))
-        done = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
-        return replace(done, was_interrupted=shutdown.requested.is_set() and shutdown.reason is None)
+        end = await _evaluated(options, prepared_run, evaluator, opened, manifest, listeners, study)
+        end.was_interrupted = shutdown.requested.is_set() and shutdown.reason is None
+        return end
 
 
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
@@ -243,7 +220,6 @@ async def _evaluated(
         len(tasks),
         done=(done := len(opened.journal.finished())),
         shown=options.progress,
-        verbose=options.verbose,
         engine=evaluator.engine.state if evaluator.engine else None,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
@@ -251,14 +227,13 @@ async def _evaluated(
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
-    end = SessionEnd()
+    end = Outcome(folder, tasks, opened.columns)
     try:
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
-            readers = missing_reader_notes(options.model, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
             trials = trial_notes(options, prepared_run.architectures)
-            for note in (*limits, *readers, *trials) if study is None or study.is_new_session else ():
+            for note in (*limits, *trials) if study is None or study.is_new_session else ():
                 logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(
@@ -274,29 +249,19 @@ async def _evaluated(
         if prepared_run.gateway and prepared_run.gateway.refused:  # by path: requests with the key of no open question
             facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
-            facts = evaluator.engine.facts(facts)
+            facts["sent"] |= evaluator.engine.sent
         remember({**manifest.as_json(), "sent": facts["sent"]})
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
-        rows = await _write_tables(opened, prepared_run.replay, manifest, tasks, questions, end, facts)
-    is_empty = not rows and options.resume is None and not opened.journal.has_answers_or_bills()
+        rows = await _write_tables(opened, prepared_run.replay, manifest, questions, end, facts)
+    is_empty = options.resume is None and not opened.journal.has_answers_or_bills()
     if is_empty and end.wrong:
         remove_run(folder)  # nothing was answered yet: the same --out can be used again
     if end.wrong and (is_empty or not end.is_refused):
         raise end.wrong
-    is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error, len(tasks)))
-    finished = len(opened.journal.finished())
-    return Outcome(
-        folder,
-        end.status,
-        end.reason,
-        is_resumable,
-        keys=tasks,
-        columns=opened.columns,
-        finished=finished,
-        has_asked_all=end.has_asked_all,
-        cost_usd=opened.journal.spent.cost_usd,
-        higher_cap=higher_cap(end.cap, mean=opened.journal.mean_cost(), tasks=len(tasks)) if end.cap else None,
-    )
+    end.is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error))
+    end.finished = len(opened.journal.finished())
+    end.cost_usd = opened.journal.spent.cost_usd
+    return end
 
 
 async def _ask(
@@ -306,7 +271,7 @@ async def _ask(
     opened: RunFolder,
     listeners: Listeners,
     progress: Progress,
-    end: SessionEnd,
+    end: Outcome,
 ) -> None:
     """Asks every question; `end` says how that ended."""
 
@@ -340,9 +305,8 @@ async def _write_tables(
     opened: RunFolder,
     replayed: JournalReader | None,
     manifest: Manifest,
-    tasks: Sequence[TaskKey],
     questions: Mapping[str, str],
-    end: SessionEnd,
+    end: Outcome,
     facts: dict[str, Any],
 ) -> int:
     """Writes the tables and the manifest; the number of rows. Changes `end` where rows are missing.
@@ -351,9 +315,9 @@ async def _write_tables(
     """
     folder = opened.folder
     try:
-        rows = await opened.export(tasks, replayed)
-        if end.status == "done" and rows != len(tasks):
-            end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(tasks)}"
+        rows = await opened.export(end.keys, replayed)
+        if end.status == "done" and rows != len(end.keys):
+            end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(end.keys)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
         changed["reached_cap"] = end.cap.flag if end.cap else None
         changed["recorded_calls"] = opened.journal.recorded_calls

@@ -1,4 +1,4 @@
-"""`--otel FILE|ENDPOINT`: finished questions as OpenTelemetry spans, export only.
+"""`--otel URL`: finished questions as OpenTelemetry spans, to a collector (OTLP over HTTP), export only.
 
     with exporting("http://localhost:4318", "20261124-…") as add:
         add(result)
@@ -14,21 +14,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import (
-    BatchSpanProcessor,
-    ConsoleSpanExporter,
-    SimpleSpanProcessor,
-    SpanExporter,
-    SpanExportResult,
-)
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
@@ -38,28 +32,29 @@ from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.runs.columns import trace_id_of
 from rewoo_bench.text.redaction import hide_credentials
 
-_QUEUE = 1 << 16  # spans that wait for an endpoint
 _log = logging.getLogger(__name__)
+_QUEUE = 1 << 16  # spans that wait for the collector
 
 
 @contextmanager
-def exporting(target: str, run_id: str) -> Iterator[Callable[[Result], None]]:
-    """Exports each result that the function gets, and the run at the end. Raises `UsageError`."""
-    with ExitStack() as stack:
-        exporter = _Exporter(_open(target, stack), hide_credentials(target))
-        is_file = not target.startswith(("http://", "https://"))
-        ids = _Ids()
-        resource = Resource.create({"service.name": "rewoo_bench", "rewoo_bench.run.id": run_id})
-        provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
-        processor = SimpleSpanProcessor(exporter) if is_file else BatchSpanProcessor(exporter, max_queue_size=_QUEUE)
-        provider.add_span_processor(processor)
-        stack.callback(provider.shutdown)
-        tracer = provider.get_tracer("rewoo_bench")
-        run = tracer.start_span("run", attributes={"rewoo_bench.run.id": run_id})
-        try:
-            yield lambda result: _add(tracer, ids, run.get_span_context(), run_id, result)
-        finally:
-            run.end()
+def exporting(url: str, run_id: str) -> Iterator[Callable[[Result], None]]:
+    """Exports each result that the function gets, and the run at the end. A failure is one warning, and ends no run.
+
+    Raises `UsageError` for what is no address.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"--otel: {url!r} is no address; write http://… or https://…")
+    ids = _Ids()
+    resource = Resource.create({"service.name": "rewoo_bench", "rewoo_bench.run.id": run_id})
+    provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(_Exporter(url), max_queue_size=_QUEUE))
+    tracer = provider.get_tracer("rewoo_bench")
+    run = tracer.start_span("run", attributes={"rewoo_bench.run.id": run_id})
+    try:
+        yield lambda result: _add(tracer, ids, run.get_span_context(), run_id, result)
+    finally:
+        run.end()
+        provider.shutdown()
 
 
 def _add(tracer: Tracer, ids: _Ids, run: SpanContext, run_id: str, result: Result) -> None:
@@ -142,51 +137,22 @@ def _cost(cost_usd: float | None) -> Mapping[str, float]:
     return {} if cost_usd is None else {"rewoo_bench.cost_usd": cost_usd}
 
 
-def _open(target: str, stack: ExitStack) -> SpanExporter:
-    """The exporter of an address (OTLP over HTTP) or of a file (a span a line, as JSON). Raises `UsageError`."""
-    if target.startswith(("http://", "https://")):
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+class _Exporter(OTLPSpanExporter):
+    """Exports to a collector; its failures are one warning."""
 
-        address = urlsplit(target)
-        return OTLPSpanExporter(target if address.path.strip("/") else f"{target.rstrip('/')}/v1/traces", timeout=10)
-    try:
-        file = Path(target).open("a", encoding="utf-8")  # noqa: SIM115 - the stack closes it
-    except OSError as error:
-        raise UsageError(f"--otel: can't write {target!r}: {error.strerror}") from None
-    stack.callback(_close, file)
-    return ConsoleSpanExporter(out=file, formatter=lambda span: span.to_json(indent=None) + "\n")
-
-
-def _close(file: IO[str]) -> None:
-    with suppress(OSError):  # of what a failed export left to be written, of which the warning says enough
-        file.close()
-
-
-class _Exporter(SpanExporter):
-    """An exporter whose failures are one warning: they end no run."""
-
-    def __init__(self, exporter: SpanExporter, target: str) -> None:
-        self._exporter = exporter
-        self._target = target
-        self._has_warned = False
+    def __init__(self, url: str) -> None:
+        is_whole = urlsplit(url).path.strip("/")
+        super().__init__(url if is_whole else f"{url.rstrip('/')}/v1/traces", timeout=10)
+        self._said = f"--otel: spans can't be exported to {hide_credentials(url)}; the run goes on"
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would repeat every failure
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Exports spans; a failure is noted once."""
-        try:
-            result = self._exporter.export(spans)
-        except Exception:  # a full disk, or whatever a library raises
-            result = SpanExportResult.FAILURE
-        if result is not SpanExportResult.SUCCESS and not self._has_warned:
-            self._has_warned = True
-            _log.warning("--otel: spans can't be exported to %s; the run goes on", self._target)
+        result = super().export(spans)
+        if result is not SpanExportResult.SUCCESS and self._said:
+            _log.warning(self._said)
+            self._said = ""
         return result
-
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
 
 
 class _Ids(RandomIdGenerator):

@@ -1,7 +1,7 @@
 """Which runs this user began on this machine, and what a run.json of somebody else would run, contact or spend.
 
     remember(manifest)                                          # when a run begins, and when a session ends
-    check_trusted(manifest, given, "--resume", trust=False)     # UsageError: it would run the MCP server '…' (--mcp)
+    check_trusted(manifest, given, "--resume", trust=False)     # UsageError: … spend: --mcp 'uvx …', --model '…'.
 
 A file in the user's state folder has a line for each run that was begun or resumed here: a digest of its id, of what
 its run.json would run, read, contact or spend, and of what its sessions learnt of their endpoints. A folder that
@@ -12,7 +12,7 @@ flags again, or --trust.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from hashlib import sha256
@@ -20,24 +20,23 @@ from pathlib import Path
 from typing import Any
 
 from rewoo_bench.config.named import known_names
-from rewoo_bench.config.names import LOCAL, RECORDED, REPLAY, is_oracle
+from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.errors import UsageError
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
-_FILES = ("corpus", "failed_in", "wrong_in", "prices")
 _SPENDING = (
-    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "drop_params", "provider_cache"),
+    *("price", "questions", "ids", "trials", "reply_tokens", "reasoning_effort", "provider_cache"),
     *("max_retries", "max_steps"),
 )
 _ASKED_ABOUT = (
-    *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS, *_FILES, "extra_body"),
-    *_SPENDING,
+    *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS),
+    *("corpus", "failed_in", "wrong_in", "prices", "extra_body", *_SPENDING),
 )
 _DEFAULTS = {each.name: each.default for each in fields(RunOptions)}
-_MOST_CHARACTERS = 60  # of a value in an error message
+_MOST_CHARACTERS = 100  # of a value in an error message
 
 
 def remember(manifest: Mapping[str, Any]) -> None:
@@ -85,12 +84,13 @@ def check_trusted(manifest: Mapping[str, Any], given: Mapping[str, Any], flag: s
     models = [str({**options, **given}.get(name) or "") for name in _MODELS]
     if all(is_oracle(model) or model.startswith((LOCAL, REPLAY)) for model in models if model):
         again |= set(_SPENDING)  # nothing is paid for
-    dangers = [danger for name in _ASKED_ABOUT if name not in again for danger in _dangers(name, options.get(name))]
-    if trust or not dangers or was_begun_here(manifest):
+    asked = [name for name in _ASKED_ABOUT if name not in again and _is_asked_about(name, options.get(name))]
+    if trust or not asked or was_begun_here(manifest):
         return
+    chosen = ", ".join(f"{OPTIONS[name].flag} {_shown(options[name])}" for name in asked)
     raise UsageError(
-        f"{flag}: this run wasn't begun by you on this machine, and it would {'; '.join(dangers)}. "
-        "Give these flags again, or --trust"
+        f"{flag}: this run wasn't begun by you on this machine, and these flags of it run programs, read files, "
+        f"contact addresses or spend: {chosen}. Give them again, or --trust"
     )
 
 
@@ -101,51 +101,22 @@ def check_whole(options: Mapping[str, Any], given: Collection[str], flag: str) -
             raise UsageError(f"{flag}: give {OPTIONS[name].flag} again; its credentials aren't kept in the run")
 
 
-def _dangers(name: str, value: Any) -> Iterator[str]:
-    """What an option of a manifest would run, read, contact or spend.
+def _is_asked_about(name: str, value: Any) -> bool:
+    """Whether an option of a manifest could run, read, contact or spend something.
 
-    Of architectures and data sets only plain names are none: options behind a name may name files, folders and code,
-    and set limits.
+    Of architectures, data sets, tools and models the plain names of bundled ones can't: options behind a name may name
+    files, folders and code, and set limits.
     """
-    if name in _SPENDING:
-        if value and value != _DEFAULTS[name]:
-            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            yield f"spend by its own {shown[:_MOST_CHARACTERS]!r} ({OPTIONS[name].flag})"
-        return
-    for each in map(str, value if isinstance(value, list) else [value] if value else []):
-        shown = repr(each)
-        match name:
-            case "mcp":
-                web = each.startswith(("http://", "https://"))
-                yield f"{'contact' if web else 'run'} the MCP server {shown} (--mcp)"
-            case "llama_server":
-                yield f"run {shown} (--llama-server)"
-            case "api_base":
-                yield f"send prompts and the model's key to {shown} (--api-base)"
-            case "architectures" if each.startswith("agent:"):
-                yield f"run {each.removeprefix('agent:')!r} (--agent)"
-            case "architectures" if each not in known_names("architectures"):
-                yield f"run code or commands of {shown} (--arch)"
-            case "dataset" if each not in known_names("datasets"):
-                yield f"read {shown}, or run its code (--dataset)"
-            case "tools" if each.startswith(RECORDED):
-                yield f"read {shown} (--tools)"
-            case "tools" if ":" in each:
-                yield f"import {shown} (--tools)"
-            case "extra_body":
-                yield f"send {shown} with every request (--extra-body)"
-            case _ if name in _FILES:
-                yield f"read {shown} ({OPTIONS[name].flag})"
-            case _ if name in _MODELS and not is_oracle(each) and each.removeprefix(LOCAL) not in catalogue():
-                yield f"{_use_of_a_model(each)} ({OPTIONS[name].flag})"
+    if not value or value == _DEFAULTS[name]:
+        return False
+    named = set(map(str, value)) if isinstance(value, list) else {str(value)}
+    if name in ("architectures", "dataset"):
+        return not named <= set(known_names("architectures" if name == "architectures" else "datasets"))
+    if name == "tools":
+        return any(":" in each for each in named)
+    return name not in _MODELS or not (is_oracle(str(value)) or str(value).removeprefix(LOCAL) in catalogue())
 
 
-def _use_of_a_model(name: str) -> str:
-    shown = repr(name)
-    if name.startswith((LOCAL, REPLAY)):
-        return f"read {shown}"
-    if ":" in name and "/" not in name and not name.startswith("ft:"):
-        return f"import the model {shown}"
-    if "://" in name:
-        return f"send prompts and your key to the address in the model's name {shown}"
-    return f"ask the model {shown} with your key"
+def _shown(value: Any) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return repr(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")

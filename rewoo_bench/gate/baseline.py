@@ -27,7 +27,8 @@ import pydantic
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
 
-from rewoo_bench.analysis.prices import EXAMPLE, priced, read_calls
+from rewoo_bench.analysis.call_costs import priced, read_calls
+from rewoo_bench.analysis.prices import EXAMPLE
 from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError

@@ -530,7 +530,7 @@ def _tool_record(task: TaskKey, call: Call, event: ToolUse) -> CallRecord:
     request = json.dumps(event.arguments)
     result = {"error": event.result or "failed"} if event.failed else {"text": event.result}
     key = CallKey(call.place.name, "tool", event.name, _NO_REQUEST, call.index)
-    return CallRecord(task, key, "ok", (request,), {**result, "latency_s": call.latency_s})
+    return CallRecord(task, key, "ok", RecordedPrompt(None, request), {**result, "latency_s": call.latency_s})
 
 
 def _stop_reason(recorded: RecordedTrajectory) -> StopReason:

@@ -30,7 +30,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.config.names import LOCAL, REPLAY, WIRE_NAME, is_oracle
 from rewoo_bench.config.plugins import find_plugin
 from rewoo_bench.config.specs import import_object
-from rewoo_bench.errors import DataError, ModelError, UsageError
+from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.hosted.client import DEFAULT_SETTINGS, HostedModel, ModelSettings
 from rewoo_bench.models.hosted.providers import PromptForm, is_provider_name, price, price_list, route_to_ours
 from rewoo_bench.models.local.catalogue import fetch, find_local_model, stamped_sha256
@@ -38,8 +38,8 @@ from rewoo_bench.models.local.server import (
     LocalServer,
     PerArchitectureModel,
     ServerSettings,
+    has_chat_template,
     processor,
-    read_header,
     serve,
     server_version,
 )
@@ -145,17 +145,8 @@ def is_hosted(name: str) -> bool:
 
 
 def _recorded_wire_names(recorded: Path) -> dict[str, str]:
-    """By role: the model's name in the requests of a recorded run's agents, if any.
-
-    Warns of a manifest that can't be read: a replay needs only the journal, but the run is damaged.
-    """
-    if not (recorded / MANIFEST).exists():
-        return {}
-    try:
-        models = read_manifest(recorded).models
-    except DataError as error:
-        _log.warning("%s; the replay uses the recorded calls alone", error)
-        return {}
+    """By role: the model's name in the requests of a recorded run's agents, if any."""
+    models = read_manifest(recorded).models if (recorded / MANIFEST).exists() else {}
     return {role: facts[WIRE_NAME] for role, facts in models.items() if facts and facts.get(WIRE_NAME)}
 
 
@@ -168,15 +159,19 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     software = await to_thread.run_sync(server_version, program)
     path, style, facts = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
     label = path.stem if name.endswith(".gguf") else name.removeprefix(LOCAL)
-    settings = replace(
-        settings,
-        prompt_form=style if settings.prompt_form == "auto" else settings.prompt_form,
-        constrain="grammar" if settings.constrain == "auto" else settings.constrain,
-    )
     wanted = ServerSettings(n_parallel=settings.n_parallel, threads=settings.threads, program=program)
     copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(serve(path, wanted, copies=copies))
+        parameters = servers.all[0].parameters
+        if style is None:
+            style = "chat" if parameters > _CHAT_FROM and has_chat_template(path) else "completion"
+            facts["parameters"] = parameters
+        settings = replace(
+            settings,
+            prompt_form=style if settings.prompt_form == "auto" else settings.prompt_form,
+            constrain="grammar" if settings.constrain == "auto" else settings.constrain,
+        )
         clients: dict[LocalServer, HostedModel] = {}
         for server in servers.all:
             to_it = partial(route_to_ours, label, server.api_base)
@@ -203,19 +198,18 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         )  # fmt: skip
 
 
-def _local_file(name: str) -> tuple[Path, PromptForm, dict[str, Any]]:
-    """The file of a catalogue name (downloaded) or of a path, the form that it prefers, and its facts."""
+def _local_file(name: str) -> tuple[Path, PromptForm | None, dict[str, Any]]:
+    """The file of a catalogue name (downloaded) or of a path, the form that the catalogue gives it, and its facts."""
     if not name.endswith(".gguf"):
         entry = find_local_model(name)
         file = entry.files[0]
         return fetch(entry), entry.style, {"file": file.name, "sha256": file.sha256, "licence": entry.licence}
     path = Path(name).expanduser()
-    header = read_header(path)
+    has_chat_template(path)  # which refuses what is no model file
     # The stamp lies in the cache: nothing is written into the user's folder.
     place = hashlib.sha256(str(path.resolve()).encode()).hexdigest()
     sha256 = stamped_sha256(path, cache_dir() / "stamps" / f"{place}.stamp")
-    style: PromptForm = "chat" if header.chat_template and header.parameters > _CHAT_FROM else "completion"
-    return path, style, {"file": path.name, "sha256": sha256, "parameters": header.parameters}
+    return path, None, {"file": path.name, "sha256": sha256}
 
 
 # A user's own model: by its import path, or by the name of an installed package's entry point.

@@ -39,7 +39,7 @@ from rewoo_bench.errors import DataError, RewooBenchError
 from rewoo_bench.report.rows import QuestionKey, QuestionTable
 from rewoo_bench.report.trajectories import Planned, Trajectories, read_planned
 from rewoo_bench.report.write import live_page, read_page
-from rewoo_bench.runs.folder import ENGINE_FILE, JOURNAL_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.folder import JOURNAL_FILE, QUESTIONS_FILE
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
@@ -357,9 +357,6 @@ def take_snapshot(folder: Path) -> Snapshot:
         head, table = read_page([source], [folder])
         if so_far := progress(folder, past_run(folder))[0]:
             head["facts"].append(("Progress", so_far))
-        if current_status(folder, read_manifest(folder).status) == "running":  # a killed run leaves its file
-            with suppress(OSError):
-                head["facts"].append(("Cluster", (folder / ENGINE_FILE).read_text(encoding="utf-8")))
         planned = read_planned([source]) if source is folder else Planned()  # a run in progress is read again and again
         head["planned"] = planned.shown
         trajectories = stack.enter_context(Trajectories([source], table, planned=planned))

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 LOCK = "run.lock"
-ENGINE_FILE = "engine.txt"
-"""Workers and speed of a run that asks its questions on a cluster now."""
 QUESTIONS_FILE = "questions.parquet"
 CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"

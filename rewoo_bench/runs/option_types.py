@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from rewoo_bench.errors import UsageError
+from rewoo_bench.errors import UsageError, unknown
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -137,18 +137,16 @@ def check_options(options: Any) -> None:
         raise UsageError("--arch: no architecture given")
     if options.api_base == "":
         raise UsageError("--api-base: '' is no address; write http://… or https://…")
-    if options.extra_body is not None and _json_object(options.extra_body) is None:
-        raise UsageError(f"--extra-body {options.extra_body}: it should be a JSON object such as '{{\"top_p\": 0.9}}'")
-    if options.engine != "ray":
-        for name in ("workers", "ray_address", "worker_resources"):
-            if getattr(options, name) is not None:
-                raise UsageError(f"{known[name].flag}: it needs --engine ray")
-    if (wanted := options.worker_resources) is not None:
-        amounts = _json_object(wanted)
-        if amounts is None or not all(type(each) in (int, float) and each >= 0 for each in amounts.values()):
-            raise UsageError(
-                f"--worker-resources {wanted}: it should be a JSON object of amounts such as '{{\"GPU\": 1}}'"
-            )
+    for name, value in json_object(options.extra_body, "--extra-body").items():
+        if value is None and name not in DROPPABLE:
+            raise UsageError(f"--extra-body: {unknown('parameter', name, DROPPABLE)}")
+        if value is not None and name in _OWN_FIELDS:
+            raise UsageError(f"--extra-body: {name!r} is set by {_OWN_FIELDS[name]}")
+    amounts = json_object(options.worker_resources, "--worker-resources").values()
+    if not all(type(each) in (int, float) and each >= 0 for each in amounts):
+        raise UsageError(f"--worker-resources {options.worker_resources}: expected amounts such as '{{\"GPU\": 1}}'")
+    if options.worker_resources is not None and options.engine != "ray":
+        raise UsageError("--worker-resources: it needs --workers")
     most_failed = options.fail_on_error
     if isinstance(most_failed, float) and most_failed > 1 and not most_failed.is_integer():
         raise UsageError(
@@ -156,12 +154,30 @@ def check_options(options: Any) -> None:
         )
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
+DROPPABLE = (
+    *("temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "tools", "response_format"),
+    *("grammar", "json_schema", "reasoning_effort", "cache_control", "system"),
+)
+"""What a null in `--extra-body` may leave out of each request."""
+_OWN_FIELDS = dict.fromkeys(("messages", "prompt", "stream", "n", "tools", "stop"), "the harness itself") | {
+    "model": "--model",
+    "temperature": "--temperature",
+    "seed": "--seed",
+    "max_tokens": "--reply-tokens",
+    "max_completion_tokens": "--reply-tokens",
+    "reasoning_effort": "--reasoning-effort",
+}
+
+
+def json_object(text: str | None, flag: str) -> dict[str, Any]:
+    """The JSON object of an option, empty for None. Raises `UsageError`."""
     try:
-        found = json.loads(text)
+        found = json.loads(text or "{}")
     except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(f"{flag} {text}: it should be a JSON object such as '{{\"top_p\": 0.9}}'")
+    return found
 
 
 @cache

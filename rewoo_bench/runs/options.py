@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, get_origin
 
 from rewoo_bench.runs.option_types import (
     ANSWERS,
@@ -34,6 +34,7 @@ from rewoo_bench.runs.option_types import (
     option,
     options_of,
 )
+from rewoo_bench.text.argument_checks import as_path
 
 # Without `from __future__ import annotations`: 60 types as texts would be compiled for each `run --help`.
 
@@ -127,12 +128,6 @@ class RunOptions:
         help="Model of the embeddings that external agents ask for: any litellm name.  [default: they are refused]",
     )
     temperature: NonNegative = option(0.0, group=MODEL, role=ANSWERS, help="Sampling temperature.")
-    planner_temperature: NonNegative | None = option(
-        None, group=MODEL, role=ANSWERS, help="Temperature of the planner.  [default: --temperature]",
-    )
-    solver_temperature: NonNegative | None = option(
-        None, group=MODEL, role=ANSWERS, help="Temperature of the solver.  [default: --temperature]",
-    )
     reply_tokens: Count = option(
         512, group=MODEL, role=ANSWERS,
         help="Maximum number of tokens of a reply. Where the model is still reasoning at that point, the call is made "
@@ -153,10 +148,6 @@ class RunOptions:
         help="Serve local/ models with this llama-server, for example 'llama-server --n-gpu-layers 99'.  "
         "[default: the bundled llama.cpp]",
     )
-    threads: Count | None = option(
-        None, group=MODEL, role=SESSION,
-        help="Number of threads of a local model.  [default: one for each core that is free]",
-    )
 
     api_base: str | None = option(
         None, group=REQUESTS, role=SESSION, metavar="URL",
@@ -176,14 +167,11 @@ class RunOptions:
         help="Mark the prefix of each prompt for Anthropic's prompt cache (cache_control). Leave it out for endpoints "
         "that refuse such marks.",
     )
-    drop_params: tuple[str, ...] = option(
-        (), group=REQUESTS, flags=("--drop-param",), metavar="NAME", reader="dropped_names",
-        help="Never send this parameter (temperature, stop, seed, system, …); repeat the flag or use commas. A "
-        "parameter that an endpoint names in its error is left out without this flag.",
-    )
     extra_body: str | None = option(
-        None, group=REQUESTS, metavar="JSON", reader="extra_fields",
-        help="Fields to add to every request, as a JSON object: '{\"top_p\": 0.9}'.",
+        None, group=REQUESTS, metavar="JSON",
+        help="Fields to add to every request, as a JSON object: '{\"top_p\": 0.9}'; null leaves one out: "
+        "'{\"stop\": null}' (temperature, stop, seed, system, …). A parameter that an endpoint names in its error is "
+        "left out without this flag.",
     )
     answer_cache: Path | None = option(
         None, group=REQUESTS, role=UNSAVED, metavar="DIR",
@@ -217,12 +205,12 @@ class RunOptions:
     )
 
     run_tokens: Count | None = option(
-        None, group=RUN, role=SESSION, metavar="COUNT|none", reader="CountOrDropped",
+        None, group=RUN, role=SESSION, metavar="COUNT|none",
         help="Maximum number of billed tokens of the whole run; none drops the cap of a resumed run.  "
         "[default: no limit]",
     )
     run_cost: Amount | None = option(
-        None, group=RUN, role=SESSION, metavar="USD|none", reader="AmountOrDropped",
+        None, group=RUN, role=SESSION, metavar="USD|none",
         help="Maximum US dollars of the whole run; none drops the cap of a resumed run.  [default: no limit]",
     )
     fail_on_error: NonNegative | None = option(
@@ -235,15 +223,13 @@ class RunOptions:
         help="Number of questions at the same time. A local model decodes them in one batch, so its answers may then "
         "vary.  [default: what the model can take; 1 for a local model; an --agent: one for each core]",
     )
-    engine: Literal["local", "ray"] = option(
-        "local", group=RUN, role=UNSAVED, help="Ask the questions in this process, or on the workers of a Ray cluster.",
-    )
     workers: Count | None = option(
-        None, group=RUN, role=UNSAVED, help="Number of Ray workers; each is a process.  [default: 1]",
+        None, group=RUN, role=UNSAVED,
+        help="Ask the questions on so many workers of a Ray cluster; each is a process.  [default: in this process]",
     )
     ray_address: str | None = option(
         None, group=RUN, role=UNSAVED, metavar="ADDRESS",
-        help="Address of a Ray cluster (auto, or HOST:PORT).  [default: start Ray on this machine]",
+        help="Address of the Ray cluster (auto, or HOST:PORT).  [default: start Ray on this machine for --workers]",
     )
     worker_resources: str | None = option(
         None, group=RUN, role=UNSAVED, metavar="JSON",
@@ -309,15 +295,10 @@ class RunOptions:
     progress: bool = option(
         True, group=OUTPUT, role=UNSAVED, flags=("--no-progress",), help="Print no progress on standard error.",
     )
-    verbose: bool = option(
-        False, group=OUTPUT, role=UNSAVED, flags=("-v", "--verbose"),
-        help="Print a line for each finished question, on standard error.",
-    )
     report: bool = option(True, group=OUTPUT, role=SESSION, help="Write report.html into the run's folder at its end.")
     otel: str | None = option(
-        None, group=OUTPUT, role=UNSAVED, metavar="FILE|URL",
-        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318), or "
-        "append them to this file as JSON.",
+        None, group=OUTPUT, role=UNSAVED, metavar="URL",
+        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318).",
     )
     # fmt: on
 
@@ -325,18 +306,21 @@ class RunOptions:
         check_options(self)
 
     @property
+    def engine(self) -> Literal["local", "ray"]:
+        """Whether this process asks the questions, or the workers of a Ray cluster."""
+        return "local" if self.workers is None and self.ray_address is None else "ray"
+
+    @property
     def role_models(self) -> dict[str, RoleModel]:
-        """Role -> its model and temperature; `""` for every other role."""
+        """Role -> its model and temperature, of the roles that have one of their own; `""` for every other role."""
         roles = {"": RoleModel(self.model, self.temperature)}
-        of_roles = {"planner": self.planner_temperature, "solver": self.solver_temperature}
-        for role, temperature in of_roles.items():
-            name = getattr(self, f"{role}_model") or self.model
-            roles[role] = RoleModel(name, self.temperature if temperature is None else temperature)
-        if self.judge_model:
-            roles["judge"] = RoleModel(self.judge_model, 0.0)
-        if self.embedding_model:
-            roles["embedding"] = RoleModel(self.embedding_model, 0.0)
-        return {role: model for role, model in roles.items() if not role or model != roles[""]}
+        for role, name in (("planner", self.planner_model), ("solver", self.solver_model)):
+            if name and name != self.model:
+                roles[role] = RoleModel(name, self.temperature)
+        for role, name in (("judge", self.judge_model), ("embedding", self.embedding_model)):
+            if name and RoleModel(name, 0.0) != roles[""]:
+                roles[role] = RoleModel(name, 0.0)
+        return roles
 
     def as_json(self) -> dict[str, Any]:
         """The options of a manifest, JSON-ready, without output paths."""
@@ -352,68 +336,12 @@ def options_that(matter: Callable[[OptionRole], object]) -> tuple[str, ...]:
     return tuple(name for name, each in OPTIONS.items() if matter(each.role))
 
 
-def is_path(each: Option) -> bool:
-    """Whether an option is a path, which a text stands for in a file and in Python."""
-    return bool(each.type == Path | None)
-
-
-class OptionKeywords(TypedDict, total=False):
-    """`RunOptions` as keywords of `evaluate`, for editors and type checkers; a test holds the two equal."""
-
-    split: str | None
-    questions: int | None
-    ids: str | list[str] | tuple[str, ...]
-    question_types: str | list[str] | tuple[str, ...]
-    failed_in: str | Path | None
-    wrong_in: str | Path | None
-    seed: int
-    trials: int
-    planner_model: str | None
-    solver_model: str | None
-    judge_model: str | None
-    embedding_model: str | None
-    temperature: float
-    planner_temperature: float | None
-    solver_temperature: float | None
-    reply_tokens: int
-    reasoning_effort: str | None
-    prompt_form: Literal["auto", "chat", "completion"]
-    constrain: Literal["auto", "grammar", "schema", "none"]
-    llama_server: str | None
-    threads: int | None
-    api_base: str | None
-    timeout: float
-    max_retries: int
-    max_connections: int | None
-    provider_cache: bool
-    drop_params: str | list[str] | tuple[str, ...]
-    extra_body: str | None
-    answer_cache: str | Path | None
-    price: str | list[str] | tuple[str, ...]
-    prices: str | list[str] | tuple[str, ...]
-    max_steps: int | None
-    question_tokens: int | None
-    question_time: float | None
-    question_cost: float | None
-    run_tokens: int | None
-    run_cost: float | None
-    fail_on_error: float | None
-    concurrency: int | None
-    engine: Literal["local", "ray"]
-    workers: int | None
-    ray_address: str | None
-    worker_resources: str | None
-    grace: float
-    tools: str | list[str] | tuple[str, ...]
-    mcp: str | list[str] | tuple[str, ...]
-    mcp_timeout: float
-    corpus: str | Path | None
-    tool_failure_rate: float
-    tool_failure_mode: Literal["empty", "error", "timeout"]
-    tool_result_tokens: int | None
-    out: str | Path | None
-    accept_loss: bool
-    progress: bool
-    verbose: bool
-    report: bool
-    otel: str | None
+def as_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of options as JSON, TOML or a keyword has them: a text or a list stands for a path or a tuple."""
+    read = dict(values)
+    for name, value in values.items():
+        if OPTIONS[name].type == Path | None and value is not None:
+            read[name] = as_path(name, value)
+        elif get_origin(OPTIONS[name].type) is tuple and isinstance(value, list | str):
+            read[name] = (value,) if isinstance(value, str) else tuple(value)
+    return read

@@ -167,10 +167,10 @@ def _task(row: Mapping[str, Any]) -> TaskKey:
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What scoring again found: `equal` rows, and a line for each one that differs in its score or gold answers.
+    """What scoring again found: `equal` rows, and a line for each one that has another score now.
 
     `with_f1` of the rows had gold answers; of the others exact match alone was compared. `unscored` rows have no
-    recorded score and no prediction: the infrastructure failed. `unknown` rows have neither answers nor their hashes.
+    recorded score and no prediction (the infrastructure failed), or neither answers nor their hashes.
     """
 
     scorer: str
@@ -178,9 +178,6 @@ class Rescored:
     different: Sequence[str]
     with_f1: int
     unscored: int
-    unknown: int
-    missing: int
-    """Rows of a finished run that aren't there."""
 
 
 def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, scorer: Scorer | None = None) -> Rescored:
@@ -190,8 +187,7 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
     these are of other questions or are scored otherwise, and `DataError` where nothing can be scored again.
     """
     folder = as_path("run", run, "the folder of a run")
-    manifest = read_manifest(folder)
-    name = manifest.dataset.scoring or ""
+    name = read_manifest(folder).dataset.scoring or ""
     try:
         rows = read_table(folder / QUESTIONS_FILE, QUESTIONS, columns=_SCORED).to_pylist()
     except FileNotFoundError:
@@ -203,34 +199,22 @@ def rescore(run: str | Path, gold: Mapping[str, Sequence[str]] | None = None, sc
         raise UsageError(f"the run was scored by {name!r}, and the data set is scored by {scorer.name!r}")
     if gold is not None and (missing := [row for row in rows if row["example_id"] not in gold]):
         raise UsageError(f"{len(missing)} of {len(rows)} rows are of other questions: {missing[0]['example_id']!r} …")
-    if len({_task(row) for row in rows}) < len(rows):
-        raise DataError(f"{str(folder)!r} has rows twice: it was changed")
-    different = []
-    counts = {"equal": 0, "with_f1": 0, "unscored": 0, "unknown": 0}
+    different, with_f1, unscored = [], 0, 0
     for row in rows:
-        answers, hashes = row["answers"] if gold is None else gold[row["example_id"]], row["answers_sha256"]
-        if row["exact_match"] is None and row["prediction"] is None:
-            counts["unscored"] += 1
-        elif not answers and not hashes:
-            counts["unknown"] += 1
-        else:
-            counts["with_f1"] += bool(answers)
-            if line := _difference(row, answers, hashes, scorer):
-                different.append(line)
-            else:
-                counts["equal"] += 1
-    if counts["unscored"] + counts["unknown"] == len(rows):
+        answers = row["answers"] if gold is None else gold[row["example_id"]]
+        if (row["exact_match"] is None and row["prediction"] is None) or not (answers or row["answers_sha256"]):
+            unscored += 1
+            continue
+        with_f1 += bool(answers)
+        if line := _difference(row, answers, scorer):
+            different.append(line)
+    if unscored == len(rows):
         raise DataError(f"{str(folder)!r} has neither gold answers nor their hashes; give --dataset")
-    trials = manifest.options.get("trials")
-    expected = 0
-    if manifest.status == "done" and isinstance(trials, int):
-        expected = len(manifest.architectures) * (manifest.dataset.examples or 0) * trials
-    return Rescored(scorer=name, different=different, missing=max(0, expected - len(rows)), **counts)
+    equal = len(rows) - unscored - len(different)
+    return Rescored(scorer=name, equal=equal, different=different, with_f1=with_f1, unscored=unscored)
 
 
-def _difference(
-    row: Mapping[str, Any], answers: Sequence[str] | None, hashes: Sequence[str] | None, scorer: Scorer
-) -> str:
+def _difference(row: Mapping[str, Any], answers: Sequence[str] | None, scorer: Scorer) -> str:
     """`react, question 7, trial 0: EM 1 and F1 1.000 recorded, 0 and 0.400 now; prediction 'Oslo'`; else empty.
 
     Without gold answers there is no F1: exact match alone is compared, by their hashes.
@@ -241,13 +225,11 @@ def _difference(
         is_equal = exact_match == score.exact_match and f1 is not None and abs(f1 - score.f1) < _ROUNDING
         now = f"{score.exact_match:d} and {score.f1:.3f} now"
     else:
-        matches = scorer.is_exact_match(prediction, hashes or ())
+        matches = scorer.is_exact_match(prediction, row["answers_sha256"])
         is_equal, now = exact_match == matches, f"EM {matches:d} now"
-    now_hashes = scorer.answers_sha256(answers) if answers else None
-    has_others = hashes is not None and now_hashes is not None and set(hashes) != set(now_hashes)
-    if is_equal and not has_others:
+    if is_equal:
         return ""
     known = exact_match is not None and f1 is not None
     recorded = f"EM {exact_match:d} and F1 {f1:.3f} recorded" if known else "no score recorded"
-    line = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}: {recorded}, {now}"
-    return f"{line}; prediction {prediction!r:.80}" + ("; the run had other gold answers" if has_others else "")
+    task = f"{row['architecture']}, question {row['example_id']}, trial {row['trial']}"
+    return f"{task}: {recorded}, {now}; prediction {prediction!r:.80}"

@@ -42,9 +42,9 @@ from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError, UsageError, unknown
 from rewoo_bench.evaluation.question_choice import read_ids
-from rewoo_bench.runs.options import OPTIONS, RunOptions, is_path
+from rewoo_bench.runs.options import OPTIONS, RunOptions, as_values
 
-_OF_A_RUN = frozenset({"architectures", "questions", "out", "resume", "accept_loss", "progress", "verbose", "report"})
+_OF_A_RUN = frozenset({"architectures", "questions", "out", "resume", "accept_loss", "progress", "report"})
 """Options that the study itself gives to its runs."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _UNFIT = re.compile(r"[^\w.+=-]+")
@@ -379,14 +379,8 @@ def _options(settings: Mapping[str, Any], folder: Path, where: str) -> RunOption
             raise SpecError(f"{where}: {unknown('option', name, sorted(known))}")
         if name == "ids" and isinstance(value, str):
             value = read_ids(folder / value)
-        elif isinstance(value, str):
-            value = _beside(value, folder)
-        elif isinstance(value, list):
-            value = tuple(value)
-        if isinstance(value, str) and OPTIONS[name].type == tuple[str, ...]:
-            value = (value,)
-        values[name] = Path(value) if isinstance(value, str) and is_path(OPTIONS[name]) else value
+        values[name] = _beside(value, folder) if isinstance(value, str) else value
     try:
-        return RunOptions(("rewoo",), **values)
+        return RunOptions(("rewoo",), **as_values(values))
     except UsageError as error:
         raise SpecError(f"{where}: {error}") from None

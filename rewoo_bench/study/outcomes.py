@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_costs import priced, read_calls
 from rewoo_bench.analysis.pairs import (
     ALPHA,
     ANSWERED,
@@ -35,7 +36,7 @@ from rewoo_bench.analysis.pairs import (
 )
 from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.tables import savings, share
-from rewoo_bench.analysis.prices import SHOWN, priced, priced_rows, read_calls
+from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
 from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of

@@ -481,7 +481,7 @@ async def _status(
 async def _spent(folder: Path) -> Spent:
     """What all sessions of a run have cost. Raises `DataError` and `JournalError`."""
     async with read_journal(folder / JOURNAL_FILE) as journal:
-        return (await to_thread.run_sync(journal.survey)).spent
+        return (await to_thread.run_sync(journal.survey))[1]
 
 
 async def _of_an_answer(cell: Cell, folder: Path, answered: pd.DataFrame) -> tuple[float, float | None]:

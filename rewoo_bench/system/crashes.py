@@ -68,7 +68,7 @@ class CrashCounter:
 
 def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
     """An exception as a question's error; `where` is the name of the failed class, `group` its exception group."""
-    kind, message = type(error).__name__, _one_line(text_of(error))
+    kind, message = type(error).__name__, _one_line(str(error))
     line = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
     raised = group or error
     text = redact("".join(traceback.format_exception(raised)))
@@ -105,9 +105,9 @@ def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
         elif isinstance(cause, OSError):
             short_of = _SHORT_OF.get(errno.EAGAIN if isinstance(cause, BlockingIOError) else cause.errno or 0)
         if short_of is not None:
-            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(text_of(cause))}: out of {short_of}")
+            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(str(cause))}: out of {short_of}")
     if isinstance(error, ImportError | SystemError):
-        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(text_of(error))}")
+        return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(str(error))}")
     return None
 
 
@@ -118,14 +118,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(inner)
     else:
         yield error
-
-
-def text_of(error: BaseException) -> str:
-    """The exception's text; empty where `str` fails."""
-    try:
-        return str(error)
-    except Exception:  # in a user's own class
-        return ""
 
 
 def _one_line(text: str) -> str:

@@ -17,7 +17,6 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.util import find_spec
@@ -174,8 +173,7 @@ def _encoding() -> Encoding:
 # |T| + |A|, `found` is observations |O|; in a solver's prompt `found` is the plan |P| and the evidence |E| together.
 
 
-@dataclass(frozen=True, slots=True)
-class PromptParts:
+class PromptParts(NamedTuple):
     """Tokens of a prompt by what they are for."""
 
     context: int = 0
@@ -202,8 +200,8 @@ class ToolSize(NamedTuple):
 def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> PromptParts:
     """The parts of a prompt. A prompt without the question, such as an LLM tool's, has no exemplars."""
     parts, is_asked = folded(messages, ("parts", question), partial(_with_message, question), (_NO_MESSAGES, False))
-    parts = replace(parts, context=parts.context + sum(map(count_tool, tools)))
-    return parts if is_asked else replace(parts, exemplars=0, found=parts.exemplars)
+    parts = parts._replace(context=parts.context + sum(map(count_tool, tools)))
+    return parts if is_asked else parts._replace(exemplars=0, found=parts.exemplars)
 
 
 _NO_MESSAGES = PromptParts(context=TOKENS_BEFORE_ANSWER)
@@ -214,15 +212,15 @@ def _with_message(question: str, before: tuple[PromptParts, bool], message: Mess
     parts, is_asked = before
     size = count_message(message)
     if message.role == "system":
-        return replace(parts, context=parts.context + size), is_asked
+        return parts._replace(context=parts.context + size), is_asked
     if is_asked:
         name = "written" if message.role == "assistant" else "found"
-        return replace(parts, **{name: getattr(parts, name) + size}), True
+        return parts._replace(**{name: getattr(parts, name) + size}), True
     if not (question and message.role == "user" and question in message.content):
-        return replace(parts, exemplars=parts.exemplars + size), False
+        return parts._replace(exemplars=parts.exemplars + size), False
     others = message.content.replace(question, "").strip()  # a solver's plan and evidence
     rest = count_tokens(others.removeprefix("Question:").removesuffix("Question:").strip())
-    return replace(parts, question=size - rest, found=rest), True
+    return parts._replace(question=size - rest, found=rest), True
 
 
 def count_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:

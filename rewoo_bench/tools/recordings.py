@@ -90,8 +90,6 @@ class Recording:
         tasks: defaultdict[str, dict[TaskKey, None]] = defaultdict(dict)
         with closing(connect_to_read(path)) as database:
             reader = JournalReader(database)
-            if loss := reader.survey().loss:
-                _log.warning("%s: %s; a recorded tool can't answer them", path, loss)
             nameless = 0
             for row in database.each("calls"):
                 if row[2] != "tool" or (task := _task(row[0])) is None:
@@ -131,7 +129,7 @@ class Recording:
         """The recorded calls of a task; none of one that it doesn't have."""
         trajectories: list[list[RecordedCall]] = []
         if keys := self.tasks.get(task):
-            with closing(connect_to_read(self.journal, check=False)) as database:
+            with closing(connect_to_read(self.journal)) as database:
                 reader = JournalReader(database)
                 trajectories = [
                     [_call(reader, record) for record in reader.calls(key) if record.key.kind == "tool"] for key in keys
@@ -232,7 +230,7 @@ def _task(text: str) -> TaskKey | None:
 
 
 def _record(reader: JournalReader, task: TaskKey, row: Sequence[Any]) -> CallRecord:
-    return CallRecord(task, CallKey(*row[1:6]), row[6], (), reader.answer(row[8]), text_ids=row[7])
+    return CallRecord(task, CallKey(*row[1:6]), row[6], None, reader.answer(row[8]), text_ids=row[7])
 
 
 def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:

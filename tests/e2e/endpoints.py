@@ -137,10 +137,7 @@ THINKING: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "reasoning": in_field("reasoning"),
     "think": in_text("<think>", "</think>\n\n"),
     "closing tag alone": in_text("", "</think>\n"),
-    "thought": in_text("<thought>", "</thought>"),
-    "reasoning tag": in_text("<reasoning>", "</reasoning>"),
     "harmony": in_text("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
-    "harmony without marks": in_text("analysis", "assistantfinal"),
     "parts": in_parts,
 }
 

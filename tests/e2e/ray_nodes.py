@@ -1,4 +1,4 @@
-"""A Ray cluster of a head and some nodes on this machine: prints its address; reads lines, kill or freeze, a node each.
+"""A Ray cluster of a head and some nodes on this machine: prints its address; each line that it reads kills a node.
 
     python ray_nodes.py 2
 
@@ -8,7 +8,6 @@ A process of its own, since Ray changes the process that it is started in.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 # A killed node is noticed in about two seconds, not in half a minute; one that is only slow stays.
@@ -28,16 +27,9 @@ def main() -> None:
     cluster = Cluster(initialize_head=True, head_node_args={**size, "num_cpus": 0})
     nodes = [cluster.add_node(wait=True, num_cpus=2, object_store_memory=100_000_000) for _ in range(int(sys.argv[1]))]
     print(cluster.address, flush=True)
-    frozen = []
-    for line in sys.stdin:
-        if line.strip() == "freeze":
-            frozen.append(nodes.pop().all_processes["raylet"][0].process.pid)
-            os.kill(frozen[-1], signal.SIGSTOP)
-        else:
-            cluster.remove_node(nodes.pop(), allow_graceful=False)
+    for _ in sys.stdin:
+        cluster.remove_node(nodes.pop(), allow_graceful=False)
         print("done", flush=True)
-    for pid in frozen:
-        os.kill(pid, signal.SIGKILL)
     cluster.shutdown()  # type: ignore[no-untyped-call]
 
 

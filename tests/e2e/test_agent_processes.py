@@ -104,13 +104,13 @@ def test_an_agent_that_failed_on_every_question_is_no_success(
     provider: DialectServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     agents = [write_agent("typo", command=["python", "no-such-file.py"]), write_program("works", "print('Neva')")]
-    assert run_agents(provider, agents, "--quiet", questions=2) == 1
+    assert run_agents(provider, agents, "--no-report", questions=2) == 1
     (line,) = (line for line in capfd.readouterr().err.splitlines() if "most common error" in line)
     failed = "the agent 'typo' failed on all of its 2 questions; most common error: the agent ended with exit code 2: "
     assert line.startswith(failed)
     assert "no-such-file.py" in line
     assert read_manifest(Path("out")).status == "done"
-    assert quiet("--resume", "out", "--quiet") == 1
+    assert quiet("--resume", "out") == 1
 
 
 def test_questions_whose_agent_failed_are_failed_questions(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +24,6 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a list": lambda run: (run / "run.json").write_text("[]"),
     "not UTF-8": lambda run: (run / "run.json").write_bytes(b'{"run_id": "\xff\xfe"}'),
     "deep": lambda run: (run / "run.json").write_text("[" * 200_000),
-    "an integer of many digits": lambda run: (run / "run.json").write_text('{"a": ' + "9" * 5000 + "}"),
     "a folder": make_folder,
     "truncated": lambda run: (run / "questions.parquet").write_bytes((run / "questions.parquet").read_bytes()[:900]),
     "damaged": lambda run: (run / "questions.parquet").write_bytes(b"PAR1" + b"\x00" * 200 + b"PAR1"),
@@ -44,30 +42,15 @@ def change(path: Path, changed: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(changed(pq.read_table(path)), path)
 
 
-def flip_bits(path: Path) -> None:
-    data, random = bytearray(path.read_bytes()), Random(1)
-    for _ in range(40):
-        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
-    path.write_bytes(data)
-
-
 def as_text(table: pa.Table, name: str) -> pa.Table:
     place = table.schema.get_field_index(name)
     return table.set_column(place, name, pa.array(["a"] * len(table)))
 
 
-TABLE_DAMAGES: dict[str, Callable[[Path], object]] = {
-    "not a parquet file, or a damaged one: ": flip_bits,
-    "Parquet file size is 0 bytes": lambda path: path.write_bytes(b""),
-    "the column 'architecture' is missing": lambda path: change(path, lambda table: table.select(["run_id"])),
-    "the column 'input_tokens' has texts, expected numbers": lambda path: change(
-        path, lambda table: as_text(table, "input_tokens")
-    ),
-}
 READERS = {
-    **{f"report, {name}": (name, ("report", "RUN", "--no-figures")) for name in ("calls", "questions")},
-    **{f"show, {name}": (name, ("show", "RUN", "sample-028")) for name in ("calls", "questions")},
-    **{f"publish, {name}": (name, ("publish", "RUN", "--out", "copy")) for name in ("calls", "questions")},
+    "report": ("calls", ("report", "RUN", "--no-figures")),
+    "show": ("questions", ("show", "RUN", "sample-028")),
+    "publish": ("calls", ("publish", "RUN", "--out", "copy")),
     "compare, calls": ("calls", ("compare", "RUN", "--prices", "anthropic")),
     "plot": ("calls", ("plot", "RUN", "--out", "figures")),
     "gate": ("questions", ("gate", "RUN", "--budgets", "budgets.toml")),
@@ -84,8 +67,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "damage"), [*(("compare", damage) for damage in DAMAGES), *((each, "a list") for each in COMMANDS)]
+)
 def test_a_damaged_file_is_named_in_one_line(
     whole: Path,
     tmp_path: Path,
@@ -94,8 +78,6 @@ def test_a_damaged_file_is_named_in_one_line(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if command == "resume" and damage in ("truncated", "damaged"):
-        pytest.skip("the tables are made anew from the journal")
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"
     shutil.copytree(whole, run)
@@ -107,27 +89,21 @@ def test_a_damaged_file_is_named_in_one_line(
     assert "run.json" in err or "questions.parquet" in err or "is no run" in err
 
 
-@pytest.mark.parametrize("damage", TABLE_DAMAGES)
 @pytest.mark.parametrize("reader", READERS)
-def test_a_table_that_no_run_wrote_is_named_in_one_line(
-    whole: Path,
-    tmp_path: Path,
-    reader: str,
-    damage: str,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_damaged_table_is_named_in_one_line(
+    whole: Path, tmp_path: Path, reader: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(whole, tmp_path / "run")
     Path("budgets.toml").write_text(BUDGET)
     table, command = READERS[reader]
-    TABLE_DAMAGES[damage](tmp_path / "run" / f"{table}.parquet")
+    path = Path("run", f"{table}.parquet")
+    path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(SystemExit) as ended:
         main(["run" if word == "RUN" else word for word in command])
     err = capfd.readouterr().err
     assert (ended.value.code, err.count("\n")) == (2, 1), err[-2000:]
-    assert f"run/{table}.parquet: " in err
-    assert damage in err
+    assert f"run/{table}.parquet: not a parquet file, or a damaged one: " in err
 
 
 def test_a_damaged_table_is_a_row_among_the_past_runs(
@@ -145,13 +121,3 @@ def test_a_damaged_table_is_a_row_among_the_past_runs(
     assert ended.value.code == 0
     assert "the column 'total_tokens' has texts, expected numbers" in out.replace("\n", " ")
     assert out.count(" done ") == 2
-
-
-def test_a_step_summary_that_cannot_be_written_is_one_line(
-    whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
-    with pytest.raises(SystemExit) as ended:
-        main(["gate", str(whole), "--baseline", str(whole)])
-    assert ended.value.code == 2
-    assert "GITHUB_STEP_SUMMARY: can't write" in capfd.readouterr().err

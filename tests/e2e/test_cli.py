@@ -69,24 +69,6 @@ def test_a_command_leaves_its_process_as_it_was(server: ModelServer, tmp_path: P
     assert state() == before
 
 
-def test_more_questions_than_there_are_is_said(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--arch", "direct", "--model", "oracle", "-n", 500) == 0
-    assert "sample has 100 questions, all of them are taken (-n 500)" in capfd.readouterr().err
-
-
-def test_help_shows_the_command_that_can_be_typed(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["compare", "--help"])
-    assert capfd.readouterr().out.startswith("Usage: rewoo-bench compare [OPTIONS] RUN...")
-
-
-def test_a_first_part_of_a_run_stands_for_all_of_it(tmp_path: Path) -> None:
-    assert quiet("--arch", "direct", "--model", "oracle", "--run-tokens", 2000, "--out", "here") == 3
-    types = set(load(tmp_path / "here")["question_type"])
-    assert len(load(tmp_path / "here")) < 45  # the file begins with 45 questions of one type
-    assert len(types) > 1
-
-
 def test_the_manifest_says_what_was_run(server: ModelServer, tmp_path: Path) -> None:
     hosted(server, "--out", "here", "--seed", 5)
     manifest = json.loads((tmp_path / "here" / "run.json").read_text())
@@ -112,27 +94,6 @@ def test_json_is_all_that_is_printed(server: ModelServer, capfd: pytest.CaptureF
     assert [each["architecture"] for each in told["summary"]] == ["direct", "cot"]
     assert told["summary"][0]["cost_usd"] is None
     assert told["summary"][0]["exact_match"]["n"] == 3
-
-
-def test_progress_goes_to_standard_error(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
-    run("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base)
-    assert "2/2 answers, " in capfd.readouterr().err
-
-
-def test_a_smaller_limit_is_a_prefix_of_a_larger(server: ModelServer, tmp_path: Path) -> None:
-    for limit in (3, 7):
-        assert hosted(server, "-n", limit, "--out", limit) == 0
-    three, seven = (load(tmp_path / name)["example_id"].unique().tolist() for name in ("3", "7"))
-    assert seven[:3] == three
-
-
-def test_two_runs_join_in_two_lines(server: ModelServer, tmp_path: Path) -> None:
-    for arch in ("direct", "cot"):
-        run("--arch", arch, "-n", 3, "--model", "openai/test", "--api-base", server.api_base, "--out", arch)
-    direct, cot = (pd.read_parquet(tmp_path / arch / "questions.parquet") for arch in ("direct", "cot"))
-    both = direct.merge(cot, on=["example_id", "trial"], suffixes=("_direct", "_cot"))
-    assert len(both) == 3
-    assert (both["input_tokens_cot"] > both["input_tokens_direct"]).all()
 
 
 def test_a_cap_keeps_what_is_done_and_exits_with_3(
@@ -165,22 +126,6 @@ def test_a_role_can_have_a_model_of_its_own(tmp_path: Path, server: ModelServer)
     assert set(zip(calls["role"], calls["name"], strict=True)) == {("agent", "openai/test"), ("judge", "openai/judge")}
 
 
-@pytest.mark.parametrize(("verdict", "said"), [("yes", None), ("perhaps", "gave no verdict on 5 of 5 answers")])
-def test_a_judge_is_not_blamed_for_questions_that_failed(
-    capfd: pytest.CaptureFixture[str], verdict: str, said: str | None
-) -> None:
-    def reply(request: dict[str, Any]) -> str | ServerFault:
-        if request["model"] == "judge":
-            return verdict
-        return ServerFault(status=400) if len(server.books) == 0 else "Answer: Neva"
-
-    with ModelServer(reply) as server:
-        hosted(server, "--judge-model", "openai/judge", "--out", "here", "--concurrency", "1")
-    told = capfd.readouterr().err
-    assert "1 of 6 answers failed" in told
-    assert (said in told) if said else ("verdict" not in told)
-
-
 def test_a_judge_that_its_provider_failed_is_asked_again_and_nothing_else_is(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -202,19 +147,6 @@ def test_a_judge_that_its_provider_failed_is_asked_again_and_nothing_else_is(
         assert quiet("--resume", "here") == 0
         assert [entry.request["model"] for entry in server.books].count("test") == 6
     assert load("here")["judged_correct"].all()
-
-
-def test_code_of_ones_own_is_found_beside_the_command(tmp_path: Path, server: ModelServer) -> None:
-    (tmp_path / "parrot.py").write_text(
-        "from rewoo_bench import Trajectory\n\n\nclass Parrot:\n    def __init__(self, prompts): ...\n\n"
-        "    async def run(self, question, *, model, tools):\n        return Trajectory(question, 'answered')\n"
-    )
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "architecture.toml").write_text('name = "mine"\ndescription = "d"\nrunner = "parrot:Parrot"\n')
-    process = start("--arch", "./mine", "-n", 1, "--model", "openai/test", "--api-base", server.api_base)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert [(row["architecture"], row["answered"]) for row in accuracy(out)] == [("mine", "1")]
 
 
 @pytest.mark.by_day(1)

@@ -2,115 +2,57 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from answering import KEY
 from command_runs import hosted, quiet, run, start
 
+from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Usage
 
 ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "refusals.txt"
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--arch", "rewo"],
-            "unknown architecture 'rewo', did you mean 'rewoo'? available: cot, direct, llmcompiler, plan-execute, ",
-        ),
-        (["--arch", " , "], "--arch: no architecture given"),
-        (["--arch", "direct,direct"], "--arch: 'direct' twice; two folders need two names"),
-        (["--dataset", "hotpot"], "unknown data set 'hotpot', did you mean 'hotpotqa'? available: "),
-        (["--dataset", "gone.jsonl"], "no such data file or folder: 'gone.jsonl'"),
-        (["--dataset", "empty.jsonl"], "empty.jsonl is empty"),
-        (["--dataset", "cut.jsonl"], "cut.jsonl: not valid JSON, or cut off"),
-        (["--corpus", "gone.jsonl"], "gone.jsonl: no such file; expected a corpus"),
-        (["--corpus", "blank.jsonl"], "blank.jsonl: no passage with text"),
-        (["--out", "used"], "--out: 'used' holds another run; choose a new folder"),
-        (["--out", "empty.jsonl/run"], "--out: can't write into the folder 'empty.jsonl/run': Not a directory"),
-        (["--model", "orcale"], "unknown model 'orcale', did you mean 'oracle': litellm knows no provider"),
-        (["--arch", "copied"], "no such prompt file: copied/../rewoo/solver.txt; it is outside the folder: copy it"),
-        (["--model", "nothing"], "unknown model 'nothing': litellm knows no provider of that name"),
-        (["--model", "openai/x", "--api-base", "localhost:8000/v1"], "--api-base: 'localhost:8000/v1' is no address"),
-        (
-            ["--model", "local/smollm2-135m", "--llama-server", "no-such-server"],
-            "--llama-server: 'no-such-server' can't be started",
-        ),
-        (["--model", "local/nope"], "unknown local model 'nope'; available: "),
-        (["--model", "local/missing.gguf"], "can't read the model file 'missing.gguf': No such file or directory"),
-        (["--model", "anthropic/claude-sonnet-4-5"], "needs an API key: set ANTHROPIC_API_KEY"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_wrong_command_is_one_line(
-    arguments: Sequence[str],
-    message: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def refusals() -> str:
+    """What commands say that are refused, each below its line; tests/golden/refusals.txt has their words."""
+    shutil.copytree(ROOT / "architectures" / "rewoo-json", "copied")
+    Path("empty.jsonl").touch()
+    Path("cut.jsonl").write_text('{"id": "1", "quest')
+    Path("blank.jsonl").write_text('{"title": "a", "text": " "}\n')
+    Path("none.txt").write_text("none\n")
+    Path("wrong.toml").write_text("modle = 'oracle'")
+    Path("types.toml").write_text("model = ['a', 'b']")
+    assert quiet("--arch", "direct", "--model", "oracle", "-n", 4, "--out", "here") == 0
+    said = []
+    for command in re.findall(r"^\$ rewoo-bench (.*)$", GOLDEN.read_text(), re.MULTILINE):
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main(shlex.split(command))
+        assert (ended.value.code, out.getvalue()) == (2, ""), command
+        said.append(f"$ rewoo-bench {command}\n{err.getvalue()}")
+    return "\n".join(said)
+
+
+def test_a_command_that_is_refused_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    (tmp_path / "empty.jsonl").touch()
-    (tmp_path / "cut.jsonl").write_text('{"id": "1", "quest')
-    (tmp_path / "blank.jsonl").write_text('{"title": "a", "text": " "}\n')
-    (tmp_path / "used").mkdir()
-    shutil.copytree(ROOT / "architectures" / "rewoo-json", tmp_path / "copied")
-    (tmp_path / "used" / "run.json").write_text("{}")
-    defaults = [] if "--arch" in arguments else ["--arch", "direct"]
-    defaults += [] if "--model" in arguments else ["--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
-    assert run(*defaults, *arguments) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("rewoo-bench: ")
-    assert message in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--arch", "direct", "--timeout", "nan"], "--timeout nan: it should be a finite number"),
-        ([], "Missing option '--arch'"),
-        (["--arch", "direct", "--drop-param", ""], "expected the name of a parameter"),
-        (["--arch", "direct", "--model", "oracle", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
-        (["--arch", "direct", "--model", "oracle", "--provider-cache"], "--provider-cache: no model of this run"),
-        (["--arch", "direct", "--api-base", "http://h/v1"], "--api-base: no model of this run"),
-        (["--arch", "direct", "--lmit", "3"], "No such option '--lmit'"),
-        (["--arch", "direct", "-n", "0"], "--questions 0: it should be greater than or equal to 1"),
-        (["--arch", "direct", "--concurrency", "many"], "Invalid value for '--concurrency': 'many' is not a valid"),
-        (["--arch", "direct", "--temperature", "-1"], "--temperature -1.0: it should be greater than or equal to 0"),
-        (["--arch", "direct", "--question-time", "0"], "--question-time 0.0: it should be greater than 0"),
-        (
-            ["--arch", "direct", "--fail-on-error", "1.5"],
-            "--fail-on-error 1.5: it should be a count (0, 1, 2, …) or a fraction",
-        ),
-        (["--arch", "direct", "--fail-on-error", "inf"], "--fail-on-error inf: it should be a finite number"),
-        (["--arch", "direct", "--prompt-form", "poem"], "'poem' is not one of 'auto', 'chat', 'completion'"),
-        (["--arch", "direct", "--out", "file"], "Directory 'file' is a file"),
-        (["--arch", "direct", "more"], "Got unexpected extra argument (more)"),
-    ],
-)
-def test_a_wrong_flag_is_named(
-    arguments: Sequence[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    assert run(*arguments) == 2
-    _, err = capfd.readouterr()
-    assert message in err
-    assert err.startswith(("Usage: ", "rewoo-bench: "))
-    assert "Traceback" not in err
+    assert refusals() == GOLDEN.read_text()
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(
@@ -213,34 +155,14 @@ def test_a_limit_in_dollars_without_a_price_is_refused_before_the_first_call(
     assert not Path("here").exists()
 
 
-@pytest.mark.parametrize("flag", ["--run-cost", "--question-cost"])
-def test_a_limit_in_dollars_lets_the_oracle_pass(flag: str) -> None:
-    assert quiet("--arch", "rewoo", "--model", "oracle", "-n", 2, flag, 0.01) == 0
-
-
-@pytest.mark.parametrize(
-    ("flag", "value", "says"),
-    [
-        ("--drop-param", "stopp", "unknown parameter 'stopp', did you mean 'stop'?"),
-        ("--drop-param", "stop,messages", "unknown parameter 'messages'"),
-        ("--extra-body", "[1]", "expected a JSON object"),
-        ("--extra-body", "{", "is not JSON"),
-        ("--extra-body", '{"temperature": 2}', "'temperature' is set by --temperature"),
-        ("--extra-body", '{"model": "y"}', "'model' is set by --model"),
-        ("--extra-body", '{"messages": []}', "'messages' is set by the harness itself"),
-    ],
-)
-def test_fields_of_requests_are_checked_before_a_run(
-    flag: str, value: str, says: str, server: ModelServer, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert hosted(server, flag, value, "--out", "here") == 2
-    assert says in capfd.readouterr().err
-    assert not server.books
-
-
 def test_why_questions_were_not_answered_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     with ModelServer(lambda _: ServerReply("", finish_reason="length", usage=Usage(9, 0, 512))) as server:
         assert hosted(server, "--out", "here") == 0
     said = capfd.readouterr().err
     assert "ended without an answer: direct: 3 reasoning_truncated; cot: 3 reasoning_truncated" in said
     assert "6 were cut while the model was thinking: raise --reply-tokens" in said
+
+
+if __name__ == "__main__":  # PYTHONPATH=tests/support python tests/e2e/test_cli_refusals.py
+    with TemporaryDirectory() as folder, chdir(folder):
+        GOLDEN.write_text(refusals())

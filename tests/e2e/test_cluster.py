@@ -20,8 +20,7 @@ import pytest
 from answering import KEY, answer
 from test_killed import NOT_THE_SAME, by_request, new_run, questions
 
-from rewoo_bench.report.live import take_snapshot
-from rewoo_bench.runs.folder import ENGINE_FILE, load
+from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
@@ -59,11 +58,11 @@ class Nodes:
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
 
-    def do(self, what: str) -> None:
-        """`kill` or `freeze` a node."""
+    def kill(self) -> None:
+        """Kills a node."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.write("kill\n")
         self._process.stdin.flush()
         assert self._process.stdout.readline().strip() == "done"
 
@@ -95,7 +94,7 @@ def ended(run: subprocess.Popen[str], code: int = 0) -> str:
 
 
 def on(nodes: Nodes, workers: int = WORKERS) -> list[object]:
-    return ["--engine", "ray", "--ray-address", nodes.address, "--workers", workers, "--concurrency", AT_ONCE]
+    return ["--ray-address", nodes.address, "--workers", workers, "--concurrency", AT_ONCE]
 
 
 def compared(folder: Path) -> pd.DataFrame:
@@ -126,18 +125,15 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
     with ModelServer(Flaky(), latency_s=0.15) as server:
         first = start(*new_run(server, questions, tmp_path / "broken"), "--run-tokens", whole // 8)
         ended(first, code=3)
-        (tmp_path / "kept").write_text("kept")
-        (tmp_path / "broken" / ENGINE_FILE).symlink_to(tmp_path / "kept")  # as somebody else may send it
         again = ["--resume", tmp_path / "broken", "--run-tokens", "none", "--no-progress"]
         run = start(*again, *on(nodes, workers=4))  # as many as both nodes have cores
         deadline = time.monotonic() + 120
         while server.open_connections < AT_ONCE and time.monotonic() < deadline and run.poll() is None:
             time.sleep(0.01)  # until every worker is asking
-        nodes.do("kill")
+        nodes.kill()
         killed_at = time.monotonic()
         assert run.poll() is None
         assert "its questions go to others" in ended(run)
-    assert (tmp_path / "kept").read_text() == "kept"
     pd.testing.assert_frame_equal(compared(tmp_path / "broken"), compared(tmp_path / "unbroken"))
 
     answered = by_request(server.books)
@@ -153,7 +149,6 @@ def test_a_node_that_dies_leaves_no_trace_but_in_the_times(tmp_path: Path, quest
 
 POISON = """
 import os
-import threading
 from rewoo_bench.types import Message, Request, Trajectory
 
 
@@ -165,16 +160,12 @@ class Poison:
         reply = await model.complete(Request([Message("user", question)], role="agent"))
         if question.startswith("q03"):
             os._exit(1)
-        if question.startswith("q04"):
-            return Trajectory(reply.text, "answered", notes={"lock": threading.Lock()})
         return Trajectory(reply.text, "answered")
 """
 
 
 @pytest.mark.nightly
-def test_a_question_that_kills_its_workers_or_cannot_be_sent_fails_alone(
-    tmp_path: Path, questions: Path, nodes: Nodes
-) -> None:
+def test_a_question_that_kills_its_workers_fails_alone(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
     folder = tmp_path / "poison"
     folder.mkdir()
     (folder / "poison.py").write_text(POISON)
@@ -182,14 +173,13 @@ def test_a_question_that_kills_its_workers_or_cannot_be_sent_fails_alone(
     with ModelServer(lambda _: "Kyiv") as server:
         run = start(
             "--arch", folder, "--dataset", questions, "--model", "openai/test", "--api-base", server.api_base,
-            "--out", tmp_path / "run", "--engine", "ray", "--ray-address", nodes.address, "--workers", 1,
+            "--out", tmp_path / "run", "--ray-address", nodes.address, "--workers", 1,
             "--concurrency", 4, folder=folder,
         )  # fmt: skip
         ended(run, code=3)
         requests = by_request(server.books)
     rows = load(tmp_path / "run").set_index("example_id")
-    assert set(rows.index[rows["error"].notna()]) == {"q03", "q04"}
-    assert str(rows.loc["q04", "error"]).startswith("the result can't be sent: TypeError in its trajectory")
+    assert set(rows.index[rows["error"].notna()]) == {"q03"}
     assert rows.loc["q03", "error"] == "3 workers died while they worked on this question"
     assert len(rows) == len(json.loads(questions.read_text()))
     paid_once = {number: entries[-1].usage.total_tokens for number, entries in requests.items() if entries[-1].usage}
@@ -204,18 +194,7 @@ def test_the_connections_are_those_of_the_whole_run(tmp_path: Path, questions: P
         ended(start(*new_run(server, questions, tmp_path / "run"), *on(nodes), "--max-connections", 5))
         times = sorted(entry.time for entry in server.books)
     in_flight = [sum(begun <= other < begun + latency_s - 0.01 for other in times) for begun in times]
-    assert max(in_flight) == 5
-
-
-@pytest.mark.nightly
-def test_questions_that_end_while_a_call_waits_use_up_no_cap(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
-    cap = 20_000
-    with ModelServer(answer, latency_s=0.3) as server:
-        limits = ["--max-connections", 5, "--question-time", 1, "--run-tokens", cap]
-        run = start(*new_run(server, questions, tmp_path / "run"), *on(nodes), *limits)
-        assert f"of {cap:,} tokens" in ended(run, code=3)
-        largest = max(entry.usage.total_tokens for entry in server.books if entry.usage)
-        assert server.totals().total_tokens <= cap + AT_ONCE * largest
+    assert max(in_flight) == 4  # two of each worker, since a fifth has no equal share
 
 
 def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, nodes: Nodes) -> None:
@@ -227,12 +206,8 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
                 run.kill()
                 pytest.fail(f"{len(server.books)} calls: {run.communicate()}")
             time.sleep(0.01)
-        page = take_snapshot(tmp_path / "run")
-        assert f"{WORKERS} workers, " in dict(page.head["facts"])["Cluster"]
-        page.close()
         run.send_signal(signal.SIGINT)
         assert "interrupted" in ended(run, code=3)
-        assert not (tmp_path / "run" / "engine.txt").exists()
         asked = len(server.books)
         time.sleep(1.0)
         assert len(server.books) == asked
@@ -246,15 +221,14 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
     ("flags", "line"),
     [
         (["--ray-address", "127.0.0.1:9"], "--ray-address: nothing listens at '127.0.0.1:9'"),
-        (["--ray-address", "ray://127.0.0.1:10001"], "--ray-address: 'ray://127.0.0.1:10001' is Ray's client"),
         (["--worker-resources", '{"GPU": 8}'], '--worker-resources: no node of the cluster has {"GPU": 8}'),
-        (["--worker-resources", '{"CPU": 0.00001}'], "--worker-resources: The precision of the fractional"),
+        (["--answer-cache", "cache"], "--answer-cache: workers of a cluster have none; leave it out, or --engine ray"),
         (["--worker-resources", "GPU"], "--worker-resources GPU: it should be a JSON object of amounts"),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str], line: str) -> None:
     address = [] if "--ray-address" in flags else ["--ray-address", nodes.address]
-    run = start("--arch", "direct", "-n", 1, "--out", tmp_path / "run", "--engine", "ray", *address, *flags)
+    run = start("--arch", "direct", "-n", 1, "--out", tmp_path / "run", *address, *flags)
     errors = ended(run, code=2)
     assert line in errors.splitlines()[-1]
     assert not (tmp_path / "run").exists()
@@ -263,10 +237,10 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str
 def test_ray_that_is_not_installed_is_one_line(tmp_path: Path) -> None:
     without = "import sys; sys.modules['ray'] = None; from rewoo_bench.cli.main import main; main()"
     arguments = ["run", "--arch", "direct", "-n", "1", "--model", "oracle", "--out", str(tmp_path / "run")]
-    command = [sys.executable, "-c", without, *arguments, "--engine", "ray"]
+    command = [sys.executable, "-c", without, *arguments, "--workers", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "rewoo-bench: --engine ray needs the package: pip install 'rewoo-bench[ray]'"
+    assert done.stderr.splitlines()[-1] == "rewoo-bench: --workers needs the package: pip install 'rewoo-bench[ray]'"
 
 
 @pytest.mark.nightly
@@ -278,21 +252,7 @@ def test_each_question_on_a_worker_has_an_mcp_server_of_its_own(tmp_path: Path) 
     server = shlex.join([sys.executable, str(Path(__file__).parents[1] / "support" / "mcp_hostile.py")])
     asked = ("--arch", "react", "-n", 4, "--concurrency", 2, "--out", tmp_path / "run")
     with ModelServer(reply) as model:
-        where = ("--model", "openai/x", "--api-base", model.api_base, "--engine", "ray", "--workers", 2)
+        where = ("--model", "openai/x", "--api-base", model.api_base, "--workers", 2)
         output, _ = start(*asked, *where, "--mcp", server).communicate(timeout=300)
     lines = (tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["steps"][0]["observation"] for line in lines] == ["mine."] * 4, output
-
-
-@pytest.mark.nightly
-def test_a_node_that_no_longer_answers_is_said_and_left_out(tmp_path: Path, questions: Path) -> None:
-    nodes = Nodes()
-    try:
-        nodes.do("freeze")
-        with ModelServer(answer) as server:
-            said = ended(start(*new_run(server, questions, tmp_path / "run"), *on(nodes)))
-    finally:
-        nodes.close()
-    assert "doesn't answer; Ray drops a node that is gone" in said
-    assert "is left out" in said
-    assert load(tmp_path / "run")["stop_reason"].eq("answered").all()

@@ -13,7 +13,6 @@ import pytest
 from answering import examples
 from asking import RUN, Row, architectures, read
 
-from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import HarnessFault, RunStopped
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
@@ -73,7 +72,6 @@ def failing_on(name: str, error: Callable[[], Exception]) -> Work:
     ("error", "said"),
     [
         (lambda: KeyError("x"), "KeyError in Own: 'x'"),
-        (lambda: TimeoutError("late"), "TimeoutError in Own: late"),
         (lambda: RecursionError("too\ndeep"), "RecursionError in Own: too deep"),
         (lambda: ValueError("key hunter22-0123456789"), "ValueError in Own: key [key]"),
         (lambda: ExceptionGroup("two", [ExceptionGroup("", [KeyError("y")])]), "KeyError in Own: 'y'"),
@@ -120,11 +118,6 @@ async def test_the_same_exception_on_three_questions_stops_the_run(tmp_path: Pat
     assert [row["error"] for row in rows] == ["KeyError in Own: 'q'"] * 3
 
 
-async def test_crashes_count_as_failed_questions(tmp_path: Path) -> None:
-    with pytest.raises(RunStopped, match=r"1 answer failed \(--fail-on-error 0\); last: KeyError in Own: 'q'"):
-        await run(tmp_path, failing_on("q01", lambda: KeyError("q")), concurrency=1, run_limits=RunLimits(max_errors=0))
-
-
 async def test_a_judges_exception_is_no_verdict_and_noted(tmp_path: Path) -> None:
     class Judge(ModelJudge):
         async def judge(self, example: Example, prediction: str, model: Model) -> bool | None:
@@ -139,19 +132,6 @@ async def test_a_judges_exception_is_no_verdict_and_noted(tmp_path: Path) -> Non
     assert [(row["judged_correct"], row["exact_match"]) for row in rows] == [(None, False), (True, False)]
     assert traces[0]["judge_error"] == "ZeroDivisionError in Judge: by nothing"
     assert "judge_error" not in traces[1]
-
-
-async def test_a_recorded_reply_that_breaks_a_parser_fails_its_question_in_each_session(tmp_path: Path) -> None:
-    async def work(question: str, model: Model) -> Trajectory:
-        text = (await model.complete(Request([Message("user", question)], role="agent"))).text
-        return await answered(json.loads(text))
-
-    model = ScriptedModel(lambda messages, _: "{" if "q01" in messages[-1].content else '"Neva"')
-    for _ in range(2):
-        rows, _ = await run(tmp_path, work, 3, model=model)
-        assert [bool(row["error"]) for row in rows] == [False, True, False]
-        assert rows[1]["error"].startswith("JSONDecodeError in Own: ")
-    assert len(model.requests) == 3
 
 
 async def test_crashes_on_recorded_replies_do_not_stop_a_later_session(tmp_path: Path) -> None:
@@ -174,7 +154,7 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize("note", [nested(600), nested(100_000), "half \ud83d", float("nan"), {(1, 2): 3}, object()])
+@pytest.mark.parametrize("note", [nested(600), "half \ud83d", float("nan"), {(1, 2): 3}, object()])
 async def test_whatever_a_model_wrote_the_row_is_kept(tmp_path: Path, note: Any) -> None:
     async def work(question: str, model: Model) -> Trajectory:
         return await answered(notes={"said": note})
@@ -182,18 +162,6 @@ async def test_whatever_a_model_wrote_the_row_is_kept(tmp_path: Path, note: Any)
     rows, traces = await run(tmp_path, work, 1)
     assert (rows[0]["prediction"], rows[0]["error"]) == ("Neva", None)
     assert len(traces) == 1
-
-
-async def test_a_trace_that_cannot_be_written_has_an_error_in_its_place(tmp_path: Path) -> None:
-    own: list[Any] = []
-    own.append(own)
-
-    async def work(question: str, model: Model) -> Trajectory:
-        return await answered(notes={"said": own})
-
-    rows, (trace,) = await run(tmp_path, work, 1)
-    assert rows[0]["prediction"] == "Neva"
-    assert trace["error"].startswith("the trace can't be kept: ValueError")
 
 
 @pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError(), ImportError("no numpy")])
@@ -204,18 +172,8 @@ async def test_what_this_machine_lacks_stops_the_run_and_fails_no_question(tmp_p
     assert [row["error"] for row in rows] == [None, None]
 
 
-class Mute(Exception):
-    """An exception that can't even be shown."""
-
-    def __str__(self) -> str:
-        raise RuntimeError("no words")
-
-
-@pytest.mark.parametrize(
-    "error", [asyncio.CancelledError(), SystemExit(0), GeneratorExit(), BaseExceptionGroup("", [SystemExit(1)]), Mute()]
-)
-async def test_what_a_runner_raises_to_end_itself_ends_its_question_alone(tmp_path: Path, error: Any) -> None:
-    rows, _ = await run(tmp_path, failing_on("q01", lambda: error))
+async def test_a_cancellation_that_a_runner_raises_is_its_questions_error(tmp_path: Path) -> None:
+    rows, _ = await run(tmp_path, failing_on("q01", lambda: asyncio.CancelledError()))  # type: ignore[arg-type, return-value]
     assert [row["stop_reason"] for row in rows] == ["answered", "error", "answered", "answered"]
 
 
@@ -223,10 +181,8 @@ async def test_what_a_runner_raises_to_end_itself_ends_its_question_alone(tmp_pa
     "trajectory",
     [
         Trajectory("Neva", "bogus"),  # type: ignore[arg-type]
-        Trajectory("Neva", 5),  # type: ignore[arg-type]
         Trajectory(7, "answered"),  # type: ignore[arg-type]
         Trajectory("Neva", "answered", replans=float("nan")),  # type: ignore[arg-type]
-        Trajectory("Neva", "answered", replans=[]),  # type: ignore[arg-type]
         Trajectory("Neva", "answered", steps=("step",)),  # type: ignore[arg-type]
     ],
 )
@@ -236,8 +192,3 @@ async def test_a_trajectory_that_no_table_holds_is_its_questions_error(tmp_path:
 
     rows, _ = await run(tmp_path, work)
     assert [row["stop_reason"] for row in rows] == ["answered", "error", "answered", "answered"]
-
-
-async def test_a_reason_to_stop_can_hold_anything_that_a_message_holds(tmp_path: Path) -> None:
-    with pytest.raises(RunStopped, match="bad \ufffd"):
-        await run(tmp_path, failing_on("q", lambda: ValueError("bad \ud800")))

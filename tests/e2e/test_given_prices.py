@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from command_runs import quiet, run
 
 import rewoo_bench
-from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.prices import own_or_listed, pricing_of
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.comparability import noted_differences
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.options import OptionKeywords
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Usage
 
@@ -45,20 +43,10 @@ def thousand() -> Iterator[ModelServer]:
 
 def test_python_takes_prices_as_a_list(thousand: ModelServer) -> None:
     async def ask() -> rewoo_bench.Results:
-        options: OptionKeywords = {"api_base": thousand.api_base, "questions": 1, "price": ["input=1,output=10"]}
+        options: dict[str, Any] = {"api_base": thousand.api_base, "questions": 1, "price": ["input=1,output=10"]}
         return await rewoo_bench.evaluate("sample", "direct", model="openai/test", **options)
 
     assert [result.cost_usd for result in anyio.run(ask)] == [pytest.approx((999 * 1 + 1 * 10) / 1e6)]
-
-
-def test_the_dollars_of_one_architecture_name_their_prices(
-    thousand: ModelServer, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert run(
-        *("--arch", "direct", "-n", 4, "--model", "openai/test", "--api-base", thousand.api_base, "--concurrency", 1),
-        *("--price", "input=1,output=10", "--out", "here"),
-    ) == 0  # fmt: skip
-    assert "Dollars are at openai/test's prices." in capfd.readouterr().out
 
 
 def test_a_given_price_fills_the_dollars_and_makes_a_cap_usable(thousand: ModelServer) -> None:
@@ -139,29 +127,11 @@ def test_a_wrong_price_of_compare_is_named(thousand: ModelServer, price: str, sa
         rewoo_bench.compare("here", price=price)
 
 
-def test_the_price_of_a_run_is_that_of_what_could_be_planned() -> None:
-    turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[x]"]
-    with ModelServer(lambda body: turns["Observation" in str(body["messages"][-1])]) as server:
-        model = ("--model", "openai/test", "--api-base", server.api_base, "--price", "input=1,output=10")
-        assert quiet("--arch", "react", "-n", 2, *model, "--out", "here") == 0
-    found = plannable(Path("here"))
-    assert found.pricing == ""
-    assert found.prices == {"none": "no cache, openai/test"}
-
-
-def test_a_comparison_notes_other_prices(thousand: ModelServer) -> None:
-    for name, price in (("a", "input=1,output=10"), ("b", "input=2,output=10")):
-        assert asked(thousand, "--price", price, "--out", name) == 0
-    noted = noted_differences(manifests("a", "b"))
-    assert any(line.startswith("price: ['input=1,output=10'] (") for line in noted)
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (("--price", "input=1"), "--price input=1: output= is missing; write input=0.15,cached=0.075,output=0.6"),
         (("--price", "input=x,output=1"), "input=x: expected dollars per million tokens, such as 0.15"),
-        (("--price", "input=1,input=2,output=1"), "input= is given twice"),
         (("--price", "inptu=1,output=1"), "unknown kind of token 'inptu'"),
         (("--price", "planner:input=1,output=1"), "the planner has no model of its own; give --planner-model"),
         (("--prices", "openai"), "--prices openai: unknown model of the sheet 'openai/test'"),
@@ -176,25 +146,7 @@ def test_a_wrong_price_is_one_line_before_the_first_call(
     assert "\n" not in error
 
 
-def test_an_answer_from_a_cache_is_at_the_prices_of_the_run_that_uses_it(thousand: ModelServer) -> None:
-    cached = ("--answer-cache", "answers")
-    assert asked(thousand, *cached, "--out", "unpriced") == 0
-    assert asked(thousand, *cached, "--price", "input=1,output=10", "--question-cost", 5, "--out", "priced") == 0
-    assert len(thousand.books) == 4
-    assert load("priced")["cost_usd"].tolist() == pytest.approx([1009e-6] * 4)
-    assert load("unpriced")["cost_usd"].isna().all()
-
-
 def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--arch", "direct", "--model", "oracle", "--price", "input=1,output=1", "--no-progress") == 2
     said = "--price: 'oracle' costs nothing; rewoo-bench compare --prices counts a finished run's dollars"
     assert said in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("cap", ["--run-cost", "--question-cost"])
-@pytest.mark.parametrize("role", ["solver", "judge"])
-def test_an_oracle_spends_nothing_of_the_cap_of_a_model_beside_it(thousand: ModelServer, role: str, cap: str) -> None:
-    models = ("--model", "oracle", f"--{role}-model", "openai/test", "--api-base", thousand.api_base)
-    price = ("--price", f"{role}:input=1,output=10")
-    assert quiet("--arch", "rewoo", "-n", 2, *models, *price, cap, 5, "--out", "here") == 0
-    assert load("here")["cost_usd"].isna().all()  # dollars of an oracle would mean nothing

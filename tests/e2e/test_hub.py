@@ -182,40 +182,6 @@ def test_a_hub_out_of_reach_says_what_works_without_one(tmp_path: Path) -> None:
     )
 
 
-FETCH = """
-from rewoo_bench.errors import ModelNotFound
-from rewoo_bench.models.local.catalogue import fetch, find_local_model
-try:
-    fetch(find_local_model("qwen2.5-0.5b"))
-except ModelNotFound as error:
-    print(error)
-"""
-
-
-class Refuses(BaseHTTPRequestHandler):
-    """A proxy that lets nobody through."""
-
-    def do_CONNECT(self) -> None:
-        self.send_error(403)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: a test's output is its result."""
-
-
-def test_a_proxy_that_refuses_says_what_works_without_the_hub(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, args=[0.01], daemon=True)
-        thread.start()
-        proxied = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), f"http://127.0.0.1:{proxy.server_port}")
-        own = {"HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path), "REWOO_BENCH_CACHE": str(tmp_path), **proxied}
-        environment = {key: value for key, value in os.environ.items() if key.casefold() != "no_proxy"} | own
-        command = [sys.executable, "-c", FETCH]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=250)
-        proxy.shutdown()
-        thread.join()
-    assert "can't be downloaded: 403 Forbidden; local/smollm2-135m" in done.stdout, done.stderr[-500:]
-
-
 def test_the_folder_of_data_sets_does_not_shadow_hugging_face_datasets() -> None:
     """A folder without `__init__.py` yields to a regular package later on the path, also as `-m` from a clone."""
     import datasets

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -66,40 +64,3 @@ def test_installed_architectures_data_sets_tools_and_scorers_run(python: Path, t
     assert list(rows["tool_llm_tokens"] > 0) == [True, False]
     assert manifest.dataset.scoring == "lenient"
     assert manifest.architectures[0].model_dump()["package"] == "my-agents"
-
-
-def test_an_installed_model_answers_for_an_installed_loop(python: Path, tmp_path: Path) -> None:
-    arguments = ["--dataset", "capitals", "--model", "constant", "--out", "run", "--no-progress", "--no-report"]
-    done = command(python, tmp_path, "run", "--arch", "echo", *arguments)
-    assert done.returncode == 0, done.stderr
-    (row,) = load(tmp_path / "run").to_dict("records")
-    assert (row["prediction"], row["model"], row["total_tokens"], row["tool_calls"]) == ("Paris", "constant", 8, 1)
-
-
-def test_an_installed_generator_runs(python: Path, tmp_path: Path) -> None:
-    arguments = ["--dataset", "doubles?most=3", "--model", "oracle", "--out", "run", "--no-progress", "--no-report"]
-    done = command(python, tmp_path, "run", "--arch", "direct", *arguments)
-    assert done.returncode == 0, done.stderr
-    assert len(load(tmp_path / "run")) == 3
-
-
-OTHER: Mapping[str, Mapping[str, str]] = {
-    "rewoo_bench.architectures": {"glance": "other_agents:FOLDER"},
-    "rewoo_bench.tools": {"Search": "other_agents:Search"},
-}
-
-
-def test_a_name_of_two_packages_is_refused_with_both(python: Path, tmp_path: Path) -> None:
-    site = site_packages(python)
-    unpacked(wheel(tmp_path, "other-agents", {"other_agents/__init__.py": ""}, OTHER), site)
-    try:
-        clash = command(python, tmp_path, "run", "--arch", "glance", "--model", "oracle", "--out", "a")
-        tools = command(python, tmp_path, "run", "--arch", "react", "--model", "oracle", "--out", "b")
-        shown = command(python, tmp_path, "list").stdout
-    finally:
-        for installed in site.glob("other_agents*"):
-            shutil.rmtree(installed)
-    assert (clash.returncode, tools.returncode) == (2, 2)
-    assert "the architecture 'glance' is in 2 packages: my-agents, other-agents" in clash.stderr
-    assert "the tool 'Search' is in 2 packages: rewoo-bench, other-agents" in tools.stderr
-    assert shown.count("can't be used, 2 packages have it: my-agents, other-agents") == 2

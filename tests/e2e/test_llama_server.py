@@ -13,15 +13,12 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-import httpx
 import pytest
 from processes import program_of, under
 
 from rewoo_bench.errors import ModelNotFound, UsageError
-from rewoo_bench.evaluation.inputs import model_settings, read_run_inputs
+from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.models.hosted.client import ModelSettings
-from rewoo_bench.models.local.catalogue import fetch, find_local_model
-from rewoo_bench.models.local.server import LocalServer, ServerSettings
 from rewoo_bench.models.open import open_model
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
@@ -58,25 +55,6 @@ async def test_it_answers_as_the_embedded_one_does_and_is_named_in_the_manifest(
     assert texts[0] == texts[1] == texts[2]
 
 
-def test_it_decodes_as_many_at_once_as_questions_are_asked(program: str) -> None:
-    places = model_settings(RunOptions(("direct",), concurrency=3)).n_parallel
-    settings = ServerSettings(context=256, n_parallel=places, program=(program,))
-    server = LocalServer(fetch(find_local_model("smollm2-135m")), settings)
-    told = httpx.get(server.api_base.replace("/v1", "/props"), timeout=10, trust_env=False).json()
-    server.close()
-    assert told["total_slots"] == 3
-    assert told["default_generation_settings"]["n_ctx"] == 256  # each has the whole context to itself
-
-
-def test_it_ends_with_its_user(program: str) -> None:
-    server = LocalServer(fetch(find_local_model("smollm2-135m")), ServerSettings(context=512, program=(program,)))
-    httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False).raise_for_status()
-    server.close()
-    server.close()
-    with pytest.raises(httpx.TransportError):
-        httpx.get(f"{server.api_base}/models", timeout=10, trust_env=False)
-
-
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
@@ -91,29 +69,9 @@ async def test_a_program_that_is_none_is_one_line(command: str, complaint: str) 
     assert "\n" not in str(failure.value)
 
 
-async def test_its_own_number_of_threads_overrules_ours(program: str) -> None:
-    for own, threads in ((program, 1), (f"{program} --threads 2", None)):
-        async with open_model("local/smollm2-135m", ModelSettings(llama_server=own, threads=1)) as opened:
-            assert opened.manifest.get("threads") == threads
-
-
-async def test_an_argument_that_it_refuses_is_told_in_its_words(program: str) -> None:
-    with pytest.raises(ModelNotFound, match=r"ended with code 2: .*unrecognized arguments: --warp"):
-        async with open_model("local/smollm2-135m", ModelSettings(llama_server=f"{program} --warp")):
-            pass
-
-
-async def test_a_command_with_open_quotes_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--llama-server: .* is not a command: No closing quotation"):
-        async with open_model("local/smollm2-135m", ModelSettings(llama_server="'llama-server")):
-            pass
-
-
 async def test_it_is_refused_where_no_model_is_local() -> None:
     with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
         await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
-    with pytest.raises(UsageError, match="--threads: no model of this run is a local one"):
-        await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", threads=2))
 
 
 SERVER_ENDED = r"the server of 'smollm2-135m.gguf' has ended \(signal SIGKILL"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
-from rewoo_bench.cli.main import main
 from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.local.catalogue import fetch, find_local_model
-from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, processor, read_header, serve
+from rewoo_bench.models.local.server import LocalServer, Servers, ServerSettings, serve
 from rewoo_bench.models.open import _local_file, open_model
 from rewoo_bench.types import Message, Request
 
@@ -59,18 +56,6 @@ def test_a_transcript_is_gone_on_with(server: LocalServer) -> None:
     assert answer["usage"]["prompt_tokens"] == 5
 
 
-def test_a_chat_is_answered(server: LocalServer) -> None:
-    messages = [{"role": "user", "content": "Say hello."}]
-    answer = post(server, "chat/completions", messages=messages, max_tokens=8).raise_for_status().json()
-    assert answer["choices"][0]["message"]["content"]
-
-
-def test_a_stop_sequence_ends_the_text_and_is_left_out(server: LocalServer) -> None:
-    choice = completion(server, "one, two, three, four, five,", max_tokens=20, stop=["seven"])["choices"][0]
-    assert choice["finish_reason"] == "stop"
-    assert "seven" not in choice["text"]
-
-
 def test_a_grammar_is_obeyed_in_both_forms(server: LocalServer) -> None:
     text = completion(server, "Is Lyon in Peru?", grammar=YES_OR_NO, max_tokens=8)["choices"][0]["text"]
     messages = [{"role": "user", "content": "Write a poem."}]
@@ -99,19 +84,12 @@ def test_an_answer_does_not_depend_on_how_much_is_cached(server: LocalServer, as
     assert logprobs[0] == logprobs[1]
 
 
-def test_a_prompt_that_is_too_long_is_an_error(server: LocalServer) -> None:
-    response = post(server, "completions", prompt="word " * 1200, max_tokens=4)
-    assert response.status_code == 400
-    assert "exceeds the available context size (1024 tokens)" in response.text
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (None, r"can't read the model file '.*bad\.gguf': No such file"),
         (b"", r"not a GGUF model file: '.*bad\.gguf'"),
         (b"PK\x03\x04 a zip", r"not a GGUF model file: '.*bad\.gguf'"),
-        (b"GGUF\x03\x00\x00\x00\xff", r"the model file '.*bad\.gguf' is damaged"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, complaint: str) -> None:
@@ -119,17 +97,21 @@ def test_a_bad_file_is_one_line(tmp_path: Path, content: bytes | None, complaint
     if content is not None:
         bad.write_bytes(content)
     with pytest.raises(ModelNotFound, match=complaint) as failure:
-        LocalServer(bad, SMALL)
+        _local_file(str(bad))
     assert "\n" not in str(failure.value)
 
 
-def test_a_file_that_was_cut_off_is_told_from_a_whole_one(tmp_path: Path, model_file: Path) -> None:
-    header = read_header(model_file)
-    assert (header.architecture, header.parameters, header.context) == ("llama", 134515008, 8192)
+def test_a_file_that_was_cut_off_is_refused(tmp_path: Path, model_file: Path) -> None:
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(model_file.read_bytes()[:-1])
-    with pytest.raises(ModelNotFound, match=r"is cut off: it has 98362431 bytes of at least 98362432"):
+    with pytest.raises(ModelNotFound, match=r"can't load '.*cut\.gguf'.*damaged"):
         LocalServer(cut, SMALL)
+
+
+def test_a_server_says_its_models_size_and_a_context_no_longer_than_the_trained_one(model_file: Path) -> None:
+    server = LocalServer(model_file, replace(SMALL, context=1 << 14))
+    server.close()
+    assert (server.parameters, server.settings.context) == (134515008, 8192)
 
 
 def test_a_file_that_llama_cpp_refuses_says_so(tmp_path: Path, model_file: Path) -> None:
@@ -137,26 +119,6 @@ def test_a_file_that_llama_cpp_refuses_says_so(tmp_path: Path, model_file: Path)
     strange.write_bytes(model_file.read_bytes().replace(b"general.architecture", b"general.architektur!", 1))
     with pytest.raises(ModelNotFound, match=r"llama\.cpp can't load '.*strange\.gguf'"):
         LocalServer(strange, SMALL)
-
-
-QUESTIONS = (
-    "capital of France?",
-    "tallest mountain?",
-    "author of Hamlet?",
-    "boiling point of water?",
-    "largest ocean?",
-)
-
-
-@pytest.mark.nightly
-def test_neither_threads_nor_shared_weights_change_an_answer(model_file: Path, repeats: Callable[[int], int]) -> None:
-    answers, questions = [], QUESTIONS[: repeats(len(QUESTIONS))]
-    for settings in (replace(SMALL, threads=1), replace(SMALL, threads=2), replace(SMALL, share_weights=True)):
-        server = LocalServer(model_file, settings)
-        asked = [completion(server, f"{PASSAGE}\nQ: {what}\nA:", max_tokens=24, logprobs=1) for what in questions]
-        answers.append([choice["text"] + str(choice["logprobs"]) for answer in asked for choice in answer["choices"]])
-        server.close()
-    assert answers[0] == answers[1] == answers[2]
 
 
 def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow(
@@ -173,39 +135,6 @@ def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow
             process.kill()
             process.wait()
     assert "this machine is busy" in caplog.text
-
-
-@pytest.mark.anyio
-async def test_the_threads_are_in_the_manifest_and_in_no_key_of_the_answer_cache() -> None:
-    parts = []
-    for threads in (1, 2):
-        async with open_model("local/smollm2-135m", ModelSettings(threads=threads)) as opened:
-            assert opened.manifest["threads"] == threads
-            parts.append(opened.cache_key_part)
-    assert parts[0] == parts[1]
-
-
-def test_a_processor_is_named_by_what_decides_its_sums() -> None:
-    name, *extensions = processor().split()
-    assert name == platform.machine()
-    known = Path("/proc/cpuinfo").read_text("utf-8").split() if Path("/proc/cpuinfo").exists() else []
-    assert ("avx2" in extensions) == ("avx2" in known)
-    assert len({*extensions}) == len(extensions)
-
-
-def test_a_large_file_of_ones_own_is_hashed_once(
-    tmp_path: Path, model_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(tmp_path / "cache"))
-    own = tmp_path / "own.gguf"
-    shutil.copyfile(model_file, own)
-    first = _local_file(str(own))[2]
-    (stamp,) = (tmp_path / "cache" / "stamps").iterdir()
-    stamp.write_text(stamp.read_text("utf-8").replace(str(first["sha256"]), "f" * 64), "utf-8")
-    assert _local_file(str(own))[2]["sha256"] == "f" * 64  # read from the stamp
-    os.utime(own, (1, 1))
-    assert _local_file(str(own))[2] == first
-    assert {path.name for path in tmp_path.iterdir()} == {"own.gguf", "cache"}
 
 
 @pytest.mark.anyio
@@ -233,6 +162,7 @@ async def test_open_model_serves_a_name_and_a_file_alike(model_file: Path) -> No
 
 BUSY = """
 import asyncio, sys
+from dataclasses import replace
 from pathlib import Path
 import httpx
 from rewoo_bench.models.local.server import ServerSettings, serve
@@ -287,15 +217,3 @@ def test_a_run_on_it_never_loads_litellm(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "loaded:"
-
-
-def test_questions_that_share_the_model_are_told_to_have_waited(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for at_once in (1, 2):
-        flags = ["--arch", "direct", "-n", "2", "--concurrency", str(at_once), "--out", str(tmp_path / str(at_once))]
-        with pytest.raises(SystemExit) as ended:
-            main(["run", *flags])
-        assert ended.value.code == 0
-        said = capsys.readouterr().err
-        assert ("2 questions at once shared a model on one machine" in said) == (at_once == 2)

@@ -12,10 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.runners.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
+from rewoo_bench.runners.notation.grammars import numbered_grammar, plan_grammar, plan_schema
 from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation
-from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
 from rewoo_bench.types import Message, Model, Request, Tool
@@ -87,11 +86,3 @@ async def test_a_constrained_plan_calls_the_tools_as_they_are(
     if completion.finish_reason != "length":
         assert plan is not None, (completion.text, faults)
         assert all("called as" not in fault for fault in faults), (completion.text, faults)
-
-
-async def test_a_constrained_turn_calls_a_tool_as_it_is(model: Model) -> None:
-    asked = Message("user", f"Edit the city Kyiv.\n{describe_tools(TOOLS)}")
-    grammar = action_grammar({"edit-place": TOOLS["edit-place"]})
-    completion = await model.complete(Request([asked], role="agent", grammar=grammar))
-    if completion.finish_reason != "length":
-        assert isinstance(parse_action(completion.text, TOOLS).arguments, dict)

@@ -21,7 +21,7 @@ ASK = [Message("system", "Write a plan of tasks."), Message("user", "Question: H
 
 
 @pytest.mark.by_day(1)
-@pytest.mark.parametrize("style", ["completion", "chat"])
+@pytest.mark.parametrize("style", ["completion"])
 async def test_a_streamed_plan_is_the_same_plan_whole(style: Literal["completion", "chat"]) -> None:
     shown: list[str] = []
     grammar = numbered_grammar(["Search", "LLM"], 2)

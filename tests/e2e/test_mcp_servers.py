@@ -74,10 +74,7 @@ def processes_with(text: str) -> list[str]:
     [
         ("silent", "it didn't answer within 1 s (--mcp-timeout); it printed: waiting for a database"),
         ("garbage", "it didn't answer within 1 s (--mcp-timeout); it printed: Welcome to the server!"),
-        ("no_line_end", "it didn't answer within 1 s (--mcp-timeout)"),
         ("dies", "it printed: first line | no licence for the 13th floor"),
-        ("bad_list", "its list of tools can't be read: tools: "),
-        ("endless", "it didn't answer within 1 s (--mcp-timeout)"),
     ],
 )
 async def test_a_server_that_does_not_start_is_one_line_in_time(mode: str, message: str) -> None:
@@ -104,8 +101,6 @@ async def test_children_that_ignore_signals_and_left_the_group_end_with_their_se
     ("name", "text"),
     [
         ("image", "[image/png, 12,345 bytes]"),
-        ("audio", "[audio/wav, 3 bytes]"),
-        ("link", "[resource link: file:///x.txt (text/plain)]"),
         ("text_resource", "[resource: file:///a.md]\nof a"),
         ("blob", "[resource: file:///b (x/y), 2 bytes]"),
     ],
@@ -115,21 +110,12 @@ async def test_content_that_is_no_text_is_named(name: str, text: str) -> None:
         assert await call(await servers.connect(hostile()), name) == text
 
 
-async def test_a_server_that_ends_in_a_call_is_an_error_at_once() -> None:
-    async with McpServers() as servers:
-        server = await servers.connect(hostile())
-        with anyio.fail_after(60), pytest.raises(ToolError, match="it printed: out of luck"):
-            await call(server, "exits")
-        assert await call(server, "echo", text="still here") == "still here"
-
-
 async def test_a_call_without_an_answer_ends_at_the_timeout() -> None:
     async with McpServers(1.0) as servers:
         server = await servers.connect(hostile())
         with anyio.fail_after(60):
-            for name in ("sleeps", "bare_error"):  # an answer of the wrong form is none
-                with pytest.raises(ToolError, match="no answer within 1 s"):
-                    await call(server, name)
+            with pytest.raises(ToolError, match="no answer within 1 s"):
+                await call(server, "sleeps")
             with pytest.raises(ToolError, match="no answer within 1 s"):  # more than its pipe holds
                 await call(server, "echo", text="x" * 1_000_000)
 
@@ -145,25 +131,11 @@ async def test_names_are_those_that_every_provider_takes_and_each_reaches_its_to
             assert await tool(tool.arguments(text=remote)) == remote
 
 
-async def test_many_tools_come_in_pages_and_of_two_with_one_name_the_first_counts(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with McpServers() as servers:
-        assert len((await servers.connect(hostile("many"))).schemas) == 3000
-        chosen = await servers.connect(f"[only=tool_7,tool_2999] {hostile('many')}")
-        assert list(chosen.names) == ["tool_7", "tool_2999"]
-        twice = await servers.connect(hostile("twice"))
-        assert twice.schemas["echo"].description == "number 0"
-    assert "lists the tool 'echo' twice" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("address", "message"),
     [
         ("[only=ecko] {}", "unknown MCP tool 'ecko', did you mean 'echo'?"),
-        ("[perfix=a] {}", "unknown option 'perfix', did you mean 'prefix'?"),
         ("[prefix] {}", "write [prefix=fs only=read_file,list_directory shared sse]"),
-        ("[prefix=a.b] {}", "prefix: expected letters, digits and '_', got 'a.b'"),
         ("TOKEN=$NO_SUCH_VARIABLE {}", "the variable NO_SUCH_VARIABLE isn't set"),
         ("TOKEN=tk-1234567890123456 {}", "TOKEN: its value would stand in run.json"),
         ("Authorization='Bearer tk-12345678' http://127.0.0.1:9/", "Authorization: its value would stand in run.json"),
@@ -296,15 +268,6 @@ async def test_a_result_with_the_key_of_its_server_is_neither_sent_nor_written(
     assert not any(b"very-secret" in content for content in written)
 
 
-async def test_a_path_in_a_variable_is_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_FOLDER", str(tmp_path))
-    model = ScriptedModel(["Thought: a\nAction: tells_key[]", "Action: Finish[x]"])
-    (result,) = await rewoo_bench.evaluate(
-        "sample", "react", model=model, questions=1, mcp=(f"SECRET=$SOME_FOLDER {hostile()}",)
-    )
-    assert result.trajectory.steps[0].observation == f"it is {tmp_path}"
-
-
 async def test_a_refused_key_is_an_error_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
     with (
@@ -400,17 +363,6 @@ async def test_a_tools_result_has_at_most_so_many_tokens_for_ours_and_for_agents
     results = await answers_of(tmp_path, mcp=(hostile(),), tool_result_tokens=4)
     assert results["react"].trajectory.steps[0].observation == "one two three four\n… 3 tokens left out"
     assert results["agent"].trajectory.answer == '"one two three four\\n\\u2026 3 tokens left out"'
-
-
-async def test_a_server_that_an_agent_waits_for_is_no_latency_either(tmp_path: Path) -> None:
-    results = await answers_of(tmp_path, mcp=(hostile("slow=3"),))
-    assert results["agent"].startup_s > 2
-    assert results["agent"].latency_s < results["agent"].startup_s
-
-
-async def test_an_agent_may_do_without_our_tools(tmp_path: Path) -> None:
-    results = await answers_of(tmp_path, ours=(), tools=("none",))
-    assert results["agent"].trajectory.answer == "0"
 
 
 async def answers_of(folder: Path, ours: tuple[str, ...] = ("react",), **options: Any) -> dict[str, Result]:

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 
 import rewoo_bench
@@ -206,31 +205,3 @@ async def test_an_unknown_tool_and_a_taken_name_are_refused(tmp_path: Path) -> N
         await rewoo_bench.evaluate(
             "sample", "rewoo", model=ScriptedModel([]), questions=1, mcp=(COMMAND, f"A=b {COMMAND}")
         )
-
-
-@pytest.fixture
-async def odd() -> AsyncIterator[McpServer]:
-    async with McpServers() as servers:
-        yield await servers.connect(shlex.join([sys.executable, str(SERVER.with_name("mcp_hostile.py"))]))
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("half_a_pair", "half \ufffd of a pair"), ("raw_bytes", "bytes \ufffd\ufffd"), ("echo", "a\ufffd")],
-)
-async def test_text_that_no_file_can_hold_is_repaired_on_both_ways(
-    odd: McpServer, name: str, text: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with anyio.fail_after(60):
-        assert await call(odd, name, text="a\ud83d") == text
-    assert not caplog.records
-
-
-async def test_a_result_that_cannot_be_read_is_an_error_in_one_line_and_the_next_call_is_answered(
-    odd: McpServer,
-) -> None:
-    with anyio.fail_after(60):
-        with pytest.raises(ToolError, match="the result of 'misfit' can't be read: content: ") as raised:
-            await call(odd, "misfit")
-        assert "\n" not in str(raised.value)
-        assert await call(odd, "echo", text="still here") == "still here"

@@ -111,7 +111,7 @@ def test_the_python_of_an_example_is_clean() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
-        ("runner", "look-once", "is no name of a Python module; use letters, digits and '_', for example look_once"),
+        ("runner", "look-once", "is no name of a Python module; use letters, digits and '_'"),
         ("runner", "json", "'json' is an installed Python module"),
         ("tool", "class", "is no name of a Python module"),
         ("runner", "numpy", "'numpy' is an installed Python module; choose another name"),
@@ -121,12 +121,6 @@ def test_the_python_of_an_example_is_clean() -> None:
         ("dataset", "sample", "the data set 'sample' exists already"),
         ("tool", "Search", "the tool 'Search' exists already"),
         ("tool", "lookup", "the tool 'Lookup' exists already"),
-        ("tool", "finish", "'Finish' is the action that ends a question of ReAct"),
-        ("tool", "dates", "tool.py uses the name 'Dates' for another thing"),
-        ("runner", "step", "runner.py uses the name 'Step' for another thing"),
-        ("tool", "none", "the class of the example can't be named 'None' in Python"),
-        ("tool", "__", "the class of the example can't be named '' in Python"),
-        ("tool", "value_error", "tool.py uses the name 'ValueError' for another thing"),
         ("arch", "..", "'..' is no name"),
         ("dataset", "?", "'?' is no name"),
         ("arch", "taken", "'taken' exists already"),

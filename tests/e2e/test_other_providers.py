@@ -113,27 +113,6 @@ async def test_a_prompts_prefix_is_marked_for_anthropics_cache() -> None:
     assert marked == [[None, MARK, None], [None, MARK, None, None, MARK]]
 
 
-async def test_what_anthropic_refuses_is_learnt_from_its_error() -> None:
-    said = "`temperature` may only be set to 1 when thinking is enabled."
-    error = 400, {"type": "error", "error": {"type": "invalid_request_error", "message": said}}
-    with serving(error, anthropic({"type": "text", "text": "Norway"})) as server:
-        async with asked(server, CLAUDE) as model:
-            completion = await model.complete(Request(TURNS, role="agent"))
-            assert model.sent() == {"left_out": ["temperature"]}
-    assert ["temperature" in request for _, request in server.requests] == [True, False]
-    assert completion.call_cost.attempts == 2
-
-
-async def test_an_anthropic_reply_that_was_cut_while_thinking_is_tried_again() -> None:
-    cut = anthropic(THOUGHT, stop_reason="max_tokens", output_tokens=512)
-    with serving(cut, anthropic(THOUGHT, {"type": "text", "text": "Norway"})) as server:
-        async with asked(server, CLAUDE) as model:
-            completion = await model.complete(Request(TURNS, role="agent"))
-    assert [request["max_tokens"] for _, request in server.requests] == [512, 1024]
-    assert completion.text == "Norway"
-    assert completion.call_cost.billed.total_tokens == 50 + 512 + 50 + 12
-
-
 async def test_geminis_thoughts_are_output_and_no_text() -> None:
     response = gemini(
         {"text": "Norway?", "thought": True},

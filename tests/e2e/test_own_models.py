@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pandas as pd
 import pytest
 from command_runs import quiet
 
-from rewoo_bench import evaluate
 from rewoo_bench.models.open import is_own_model
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.options import OptionKeywords
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.types import Completion, Request, Usage
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -92,22 +85,6 @@ def test_an_import_path_is_a_model(name: str) -> None:
     assert quiet("--arch", "direct,cot", "-n", 2, "--model", "replay/here", "--out", "again") == 0
 
 
-def test_a_hosted_judge_beside_an_object_is_asked_at_its_address_and_again_after_a_failure() -> None:
-    class Object:
-        async def complete(self, request: Request) -> Completion:
-            return Completion("Answer: Neva", Usage(7, 0, 2))
-
-    judges: Iterator[ServerFault | ServerReply] = iter([ServerFault(status=503), ServerReply("yes")])
-
-    async def judged(api_base: str) -> bool | None:
-        options: OptionKeywords = {"judge_model": "openai/gpt-4o-mini", "api_base": api_base, "questions": 1}
-        (result,) = await evaluate("sample", "direct", model=Object(), **options)
-        return result.judged_correct
-
-    with ModelServer(lambda _: next(judges)) as server:
-        assert anyio.run(judged, server.api_base) is True
-
-
 def test_a_model_that_wants_the_gold_gets_it_and_the_manifest_says_so() -> None:
     assert quiet("--arch", "direct", "-n", 3, "--model", "own_models_test:Knowing", "--out", "here") == 0
     assert load("here")["exact_match"].tolist() == [1.0] * 3
@@ -136,16 +113,6 @@ def test_a_model_without_a_completion_is_named(capfd: pytest.CaptureFixture[str]
     assert "the model 'own_models_test:Silent' returned NoneType, expected a Completion" in capfd.readouterr().err
 
 
-def test_an_object_without_a_completion_is_named() -> None:
-    class Silent:
-        async def complete(self, request: object) -> object:
-            return None
-
-    model: Any = Silent()
-    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, questions=1))
-    assert "the model 'Silent' returned NoneType, expected a Completion" in (result.error or "")
-
-
 def test_an_entry_point_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "installed"
     facts = package / "own_models_dist-1.0.dist-info"
@@ -158,10 +125,6 @@ def test_an_entry_point_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert load("here")["exact_match"].notna().all()
     manifest = json.loads(Path("here/run.json").read_text())["models"]["default"]
     assert manifest == {"name": "echo-of-mine", "import_path": "own_models_installed:Echo", "own_name": "echo-1"}
-
-
-def test_a_dry_run_knows_no_price(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet("--arch", "direct", "-n", 2, "--model", "own_models_test:Echo", "--dry-run") == 0
 
 
 NAMES = """openai/ft:gpt-4o-mini:me::1 ft:gpt-4o-mini-2024-07-18:me::1 ollama/llama3:8b local/smollm2-135m gpt-4o-mini

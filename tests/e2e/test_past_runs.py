@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from command_runs import quiet
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.system.files import locked
-from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -75,22 +72,6 @@ def test_a_killed_run_and_one_that_goes_on(past: None, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)[0]["status"] == "running"
 
 
-def test_a_folder_that_is_a_run_is_listed(past: None, capsys: pytest.CaptureFixture[str]) -> None:
-    runs("results/local/old")
-    _, old, _ = capsys.readouterr().out.splitlines()
-    assert old.split()[:6] == ["results/local/old", "2026-11-20", "09:30", "done", "4", "oracle"]
-
-
-def test_the_accuracy_of_a_model_has_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: "Neva") as server:
-        assert quiet("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
-                     "--out", "here") == 0  # fmt: skip
-    capsys.readouterr()
-    runs("here")
-    _, here = capsys.readouterr().out.splitlines()
-    assert "direct 0.00 " in here
-
-
 def test_a_run_without_its_table_says_what_to_do(past: None, capsys: pytest.CaptureFixture[str]) -> None:
     Path("results/local/old/questions.parquet").unlink()
     runs("results/local/old")
@@ -105,26 +86,6 @@ def test_a_run_without_its_table_says_what_to_do(past: None, capsys: pytest.Capt
     Path("results/local/old/journal.sqlite").unlink()
     runs("results/local/old")
     assert "has lost its questions.parquet and journal.sqlite; make the run again" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no named pipes in folders")
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ["run.json", "questions.parquet"])
-def test_a_named_pipe_is_refused(name: str, past: None, capsys: pytest.CaptureFixture[str]) -> None:
-    file = Path("results/local/old", name)
-    file.unlink()
-    os.mkfifo(file)
-    runs("results/local/old")
-    (_, old) = capsys.readouterr().out.splitlines()
-    assert f"{file}: a named pipe, where a file was expected" in old
-
-
-def test_a_run_without_a_lock_is_left_as_it_is(past: None, capsys: pytest.CaptureFixture[str]) -> None:
-    begun_at("results/local/new", "2026-11-22T09:30:00+00:00", status="running")
-    Path("results/local/new/run.lock").unlink()
-    runs("--json")
-    assert json.loads(capsys.readouterr().out)[0]["status"] == "killed"
-    assert not Path("results/local/new/run.lock").exists()
 
 
 def test_a_folder_without_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,16 +43,6 @@ def test_a_data_set_whose_name_looks_like_a_key_keeps_it_and_goes_on(server: Mod
     assert quiet("--resume", "here") == 0
 
 
-def test_a_run_of_any_architecture_goes_on(server: ModelServer) -> None:
-    every = ",".join(path.parent.name for path in bundled_folder("architectures").glob("*/architecture.toml"))
-    hosted = ("--model", "openai/test", "--api-base", server.api_base)
-    assert quiet("--arch", every, "-n", 1, *hosted, "--out", "here") == 0
-    before = load("here")
-    assert before["architecture"].nunique() > 7
-    assert quiet("--resume", "here") == 0
-    pd.testing.assert_frame_equal(load("here"), before)
-
-
 def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not() -> None:
     down = True
 
@@ -73,33 +63,6 @@ def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not
     assert rows["example_id"].tolist() == failed["example_id"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--arch", "rewoo"], "--resume: --arch was 'direct,cot' in this run; leave it out, or start a new run"),
-        (["-n", 3], "--resume: this run has 4 questions, and -n 3 would be fewer; leave -n out, or give more than 4"),
-        (["--temperature", 1], "--resume: --temperature was 0.0 in this run"),
-        (["--model", "openai/other"], "--resume: --model was 'openai/test' in this run"),
-        (["--question-tokens", 9], "--resume: --question-tokens wasn't set in this run"),
-    ],
-)
-def test_another_setting_is_refused_by_name(
-    server: ModelServer, arguments: list[object], message: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    new(server, "--out", "here")
-    asked = len(server.books)
-    assert quiet("--resume", "here", *arguments) == 2
-    *notes, err = capfd.readouterr().err.splitlines()
-    assert message in err
-    assert all("the last one counts" in note for note in notes)
-    assert len(server.books) == asked
-
-
-def test_the_same_setting_said_again_is_fine(server: ModelServer) -> None:
-    new(server, "--out", "here")
-    assert quiet("--resume", "here", "--arch", "direct,cot", "-n", 4, "--concurrency", 2) == 0
-
-
 def test_a_run_can_be_extended_to_more_questions(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
     new(server, "--out", "here")
     before, asked = load("here"), len(server.books)
@@ -118,13 +81,6 @@ def test_a_run_over_all_questions_of_a_data_set_stays_so(capfd: pytest.CaptureFi
     assert quiet("--resume", "here", "-n", 7) == 2
     assert "--resume: this run has all questions of its data set; leave -n out" in capfd.readouterr().err
     assert len(load("here")) == 100
-
-
-def test_a_run_over_generated_questions_can_be_extended() -> None:
-    assert quiet("--arch", "direct", "--model", "oracle", "--dataset", "chain?hops=2", "-n", 3, "--out", "here") == 0
-    before = load("here")
-    assert quiet("--resume", "here", "-n", 5) == 0
-    pd.testing.assert_frame_equal(load("here").head(3), before)
 
 
 def test_a_run_is_not_extended_with_other_questions(
@@ -151,27 +107,6 @@ def test_a_changed_prompt_is_refused_by_name(
     (tmp_path / "mine" / "answer.txt").write_text("Answer at once.")
     assert quiet("--resume", "here") == 2
     assert "--resume: architectures.direct.prompts_sha256 was" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--resume", "gone"], "'gone' is no run: no such file or folder; expected a folder that"),
-        (["--arch", "direct", "--model", "replay/gone"], "no recorded run: there is no 'gone/journal.sqlite'"),
-        (
-            ["--arch", "direct", "-n", "1", "--answer-cache", "file/in"],
-            "--answer-cache: 'file/in/answers.sqlite' can't be used",
-        ),
-    ],
-)
-def test_what_is_not_there_is_one_line(
-    tmp_path: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    if "--answer-cache" in arguments:
-        arguments = [*arguments, "--model", "openai/test", "--api-base", "http://127.0.0.1:9/v1"]
-    assert quiet(*arguments) == 2
-    assert message in capfd.readouterr().err
 
 
 def test_an_address_with_a_password_has_to_be_given_again(
@@ -256,12 +191,6 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
     assert len(server.books) <= 1 + 100 + 4  # those in flight are asked again
 
 
-@pytest.mark.skipif(not Path("/sys").is_dir(), reason="a folder that not even root may write to")
-def test_a_folder_that_cannot_be_written_is_one_line(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
-    assert new(server, "--out", "/sys/run") == 2
-    assert "--out: can't write into the folder '/sys/run': " in capfd.readouterr().err
-
-
 def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
     asked, going_on = threading.Event(), threading.Event()
 
@@ -284,11 +213,3 @@ def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture
     assert len(load("here")) == len(slow.books) == 2
     assert json.loads(Path("here/run.json").read_text())["status"] == "done"
     assert not list(Path("here").glob("journal.sqlite-*"))
-
-
-def test_another_folder_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert quiet("--arch", "direct", "-n", 1, "--model", "oracle", "--out", tmp_path / "here") == 0
-    assert quiet("--resume", tmp_path / "here", "--out", tmp_path / "there") == 2
-    assert "the run goes on in its own folder" in capsys.readouterr().err
-    assert not (tmp_path / "there").exists()
-    assert quiet("--resume", tmp_path / "here", "--out", tmp_path / "here") == 0

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from answering import KEY
 from command_runs import quiet, run
 
 from rewoo_bench.loaders.load import load_dataset_examples
@@ -36,12 +35,6 @@ def test_ids_of_a_file_are_asked_in_the_order_of_the_data_set() -> None:
     assert options("here")["ids"] == [IDS[7], IDS[2]]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_id() -> None:
-    Path("ids.txt").write_text(f"{IDS[2]}\n{IDS[7]}\n", encoding="utf-8-sig")
-    assert quiet(*DIRECT, "--ids", "ids.txt", "--out", "here") == 0
-    assert asked("here") == [IDS[2], IDS[7]]
-
-
 def test_a_limit_counts_chosen_questions_in_the_order_of_the_seed() -> None:
     Path("ids.txt").write_text("\n".join(IDS[:30]))
     for limit in (5, 9):
@@ -49,16 +42,6 @@ def test_a_limit_counts_chosen_questions_in_the_order_of_the_seed() -> None:
     every = [example.id for example in load_dataset_examples("sample", limit=100, seed=3).examples]
     expected = [each for each in every if each in IDS[:30]]
     assert (asked("5"), asked("9")) == (expected[:5], expected[:9])
-
-
-def test_unknown_ids_and_types_are_named(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("ids.txt").write_text(f"{IDS[0]}\nnone\n")
-    assert quiet(*DIRECT, "--ids", "ids.txt") == 2
-    assert "--ids: 'sample' has no question 'none'; its ids are like" in capfd.readouterr().err
-    assert quiet(*DIRECT, "--type", "brigde") == 2
-    assert "--type: unknown type 'brigde', did you mean 'bridge'?" in capfd.readouterr().err
-    assert quiet(*DIRECT, "--ids", "nowhere.txt") == 2
-    assert "--ids: can't read 'nowhere.txt': No such file or directory" in capfd.readouterr().err
 
 
 def test_questions_of_a_type_are_asked() -> None:
@@ -96,30 +79,6 @@ def test_questions_that_were_wrong_or_failed_are_asked_again_and_a_resumed_run_k
     assert "--failed-in: no question failed in 'failed'" in capfd.readouterr().err
 
 
-def test_a_run_without_failed_questions_adds_none_to_its_wrong_ones(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: "Answer: Neva") as server:
-        assert quiet("--arch", "direct", "-n", 2, "--model", "openai/test", "--api-base", server.api_base,
-                     "--out", "wrong") == 0  # fmt: skip
-    assert quiet(*DIRECT, "--wrong-in", "wrong", "--failed-in", "wrong", "--out", "again") == 0
-    assert asked("again") == asked("wrong")
-    capfd.readouterr()
-    assert quiet(*DIRECT, "--wrong-in", "again", "--failed-in", "again") == 2
-    assert capfd.readouterr().err == (
-        "rewoo-bench: --failed-in: no question failed in 'again'; --wrong-in: no question was wrong in 'again'\n"
-    )
-
-
-def test_a_run_of_another_data_set_is_refused_by_its_own_flag(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: "Answer: Neva") as server:
-        assert quiet("--arch", "direct", "-n", 1, "--model", "openai/test", "--api-base", server.api_base,
-                     "--out", "first") == 0  # fmt: skip
-    capfd.readouterr()
-    assert quiet(*DIRECT, "--dataset", "chain", "--wrong-in", "first") == 2
-    err = capfd.readouterr().err
-    assert err.startswith(f"rewoo-bench: --wrong-in first: 'chain' has no question {asked('first')[0]!r}; its ids are")
-    assert err.endswith("; give the --dataset of that run\n")
-
-
 def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> None:
     Path("run.toml").write_text(
         'arch = ["direct", "cot"]\ndataset = "sample"\nmodel = "oracle"\nn = 4\nmax-steps = 5\n'
@@ -133,11 +92,11 @@ def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> N
 
 def test_keys_of_a_file_are_flags_or_the_keywords_of_python(capfd: pytest.CaptureFixture[str]) -> None:
     Path("run.toml").write_text(
-        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\ndrop_params = ["stop"]\nprogress = false\n'
+        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\nprovider_cache = true\nprogress = false\n'
         "no-report = true\n"
     )
     assert run("--from", "run.toml", "--out", "here") == 0
-    assert (options("here")["drop_params"], options("here")["report"]) == (["stop"], False)
+    assert (options("here")["provider_cache"], options("here")["report"]) == (True, False)
     assert not Path("here/report.html").exists()
     assert capfd.readouterr().err == ""
 
@@ -150,43 +109,16 @@ def test_flags_of_a_recorded_run_make_the_same_run() -> None:
     assert options("first") == options("second")
 
 
-def test_switches_of_a_file_are_those_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("run.toml").write_text("model = 'oracle'\narch = 'direct'\ndry-run = true\nno-progress = true\n")
-    assert run("--from", "run.toml", "--out", "here") == 0
-    assert capsys.readouterr().out
-    assert not Path("here").exists()
-    Path("run.toml").write_text("model = 'oracle'\narch = 'direct'\ndry-run = false\njson = true\nn = 1\n")
-    assert run("--from", "run.toml", "--out", "here") == 0
-    assert json.loads(capsys.readouterr().out)
-    assert Path("here/run.json").exists()
-
-
-def test_a_seed_that_no_table_can_hold_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(*DIRECT, "--seed", 2**63, "--out", "here") == 2
-    assert "--seed" in capfd.readouterr().err
-    assert not Path("here").exists()
-
-
-def test_a_module_that_ends_the_program_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    Path("ending_agent.py").write_text("raise SystemExit(0)\n")
-    monkeypatch.syspath_prepend(".")
-    assert run("--arch", "ending_agent:Agent", "--model", "oracle", "--out", "here") == 2
-    assert "it ends the program with 0" in capfd.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("modle = 'oracle'", "unknown flag 'modle', did you mean 'model'?"),
         ("arch = ", "not valid TOML"),
-        ("quiet = 3", "quiet = 3: expected true or false"),
+        ("trust = 3", "unknown flag 'trust'"),
+        ("provider-cache = 3", "provider-cache = 3: expected true or false"),
         ("model = ['a', 'b']", "model = ['a', 'b']: expected one value"),
         ("question-time = 00:05:00", "question-time = datetime.time(0, 5): expected one value"),
         ("resume = 'x'", "unknown flag 'resume'"),
-        ("questions = 2.9", "questions = 2.9: expected a whole number"),
-        ("seed = 1.0", "seed = 1.0: expected a whole number"),
     ],
 )
 def test_a_wrong_file_is_one_line(text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -196,13 +128,6 @@ def test_a_wrong_file_is_one_line(text: str, message: str, capfd: pytest.Capture
     assert err.count("\n") == 1
     assert err.startswith("rewoo-bench: --from run.toml: ")
     assert message in err
-
-
-def test_a_resumed_run_takes_no_file(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("run.toml").write_text("model = 'oracle'")
-    assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
-    assert run("--resume", "here", "--from", "run.toml") == 2
-    assert "--from: leave it out with --resume" in capfd.readouterr().err
 
 
 def test_a_manifest_without_options_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
@@ -215,35 +140,6 @@ def test_a_manifest_without_options_is_one_line(capfd: pytest.CaptureFixture[str
     assert err == "rewoo-bench: --resume: 'here/run.json' has no options of a run; start a new run with --out\n"
     assert run("--from", "here/run.json") == 2
     assert "expected the run.json of a run, with its options" in capfd.readouterr().err
-
-
-def test_a_quiet_run_prints_its_folder(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(*DIRECT, "-n", 2, "--quiet", "--out", "here") == 0
-    assert capfd.readouterr() == ("here\n", "")
-
-
-def test_a_quiet_run_prints_its_errors(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: ServerFault(status=400, message="rude")) as server:
-        model = ("--model", "openai/test", "--api-base", server.api_base)
-        assert run("--arch", "direct", "-n", 1, *model, "--quiet", "--out", "here") == 3
-    out, err = capfd.readouterr()
-    assert out == "here\n"
-    assert err.startswith("incomplete: every question failed; last: 'openai/test' answered 400: rude\n")
-    assert KEY not in err
-
-
-def test_a_verbose_run_has_a_line_for_each_question(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--arch", "direct,react", "--model", "oracle", "-n", 2, "-v", "--out", "here") == 0
-    lines = [line for line in capfd.readouterr().err.splitlines() if "sample-" in line]
-    assert lines[0].startswith("1/4 direct ")
-    assert len(lines) == 4
-    assert all(": right, answered '" in line for line in lines)
-
-
-@pytest.mark.parametrize("flags", [["--quiet", "-v"], ["--quiet", "--json"]])
-def test_quiet_and_its_opposite_are_refused(flags: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(*DIRECT, *flags) == 2
-    assert "--quiet: leave out --verbose and --json" in capfd.readouterr().err
 
 
 def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd: pytest.CaptureFixture[str]) -> None:
@@ -265,17 +161,6 @@ def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd:
     assert err.endswith("continue with the rest, failed ones included:\nrewoo-bench run --resume there\n")
 
 
-def test_a_broken_tool_is_not_advised_to_be_resumed(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("keyless.py").write_text(
-        "class Broken:\n    def __init__(self, prompts): ...\n\n    async def run(self, question, *, model, tools):\n"
-        "        raise KeyError('plan')\n"
-    )
-    assert quiet("--arch", "keyless:Broken", "--model", "oracle", "-n", 9, "--out", "here") == 3
-    err = capfd.readouterr().err
-    assert err.count("incomplete: KeyError in keyless.py:5") == 1
-    assert "rewoo-bench run --resume" not in err
-
-
 def tools_of(folder: str) -> dict[str, list[str]]:
     """The tools of each architecture of a run, by its manifest."""
     facts = json.loads(Path(folder, "run.json").read_text())["architectures"]
@@ -290,13 +175,6 @@ def test_tools_are_those_of_the_flag_and_of_an_earlier_run() -> None:
     assert quiet("--from", "first/run.json", "--out", "again") == 0
     assert tools_of("first") == tools_of("again") == expected
     assert quiet("--resume", "first") == 0
-
-
-def test_an_unknown_tool_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*DIRECT, "--tools", "Serch") == 2
-    assert "rewoo-bench: --tools: unknown tool 'Serch', did you mean 'Search'?" in capfd.readouterr().err
-    assert quiet(*DIRECT, "--tools", ",") == 2
-    assert "expected the name of a tool" in capfd.readouterr().err
 
 
 def test_a_file_stands_for_the_questions_of_a_data_set() -> None:

@@ -11,7 +11,7 @@ from command_runs import quiet
 from priced_runs import ask, text, write
 from prompt_caches import replayed
 
-from rewoo_bench.analysis.prices import cached_tokens, priced, read_calls
+from rewoo_bench.analysis.call_costs import cached_tokens, read_calls
 from rewoo_bench.config.price_sheets import RULES, CacheRule, named_tariff
 from rewoo_bench.runs.folder import load
 
@@ -83,13 +83,3 @@ def test_where_prefixes_expire_columns_and_prompts_differ_by_little(chain: Path,
     rule = CacheRule.model_validate({"kind": kind, "lifetime_s": lifetime, "source": "-", "as_of": "2026-11-25"})
     found, expected = columns_of(chain, rule)[:, 0], replayed(chain, rule)[:, 0]
     assert abs(found.sum() - expected.sum()) <= 0.02 * expected.sum() + 2 * expected.max()  # or two prompts
-
-
-def test_a_published_run_has_the_same_price(chain: Path, tmp_path: Path) -> None:
-    import rewoo_bench
-
-    rewoo_bench.publish(chain, tmp_path / "copy")
-    tariff = {"": named_tariff("anthropic-5m")}
-    first, copy = (priced(read_calls(run, load(run)), tariff).usd for run in (chain, tmp_path / "copy"))
-    assert np.isfinite(first).all()
-    assert np.array_equal(first, copy)

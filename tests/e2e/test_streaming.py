@@ -12,7 +12,6 @@ from endpoints import THINKING
 from parts import Billing, Told
 
 from rewoo_bench.calls.retry import RetryingModel
-from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Completion, Request, Usage
@@ -63,24 +62,6 @@ async def test_thoughts_are_never_shown(form: str) -> None:
     assert completion.text == shown[-1].strip()
 
 
-async def test_an_endpoint_that_begins_inside_a_thought_shows_none_once_that_is_known() -> None:
-    with ModelServer(Script("wrong wrong</think>\nNeva flows")) as server:
-        async with client(server) as model:
-            first, second = [await ask(model) for _ in range(2)]
-    assert (first[0].text, second[0].text) == ("Neva flows", "Neva flows")
-    assert any("wrong" in text for text in first[1])
-    assert second[1][-1] == "Neva flows"
-    assert not any("wrong" in text for text in second[1])
-
-
-async def test_nothing_behind_a_stop_string_is_shown() -> None:
-    with ModelServer(Script("a b\nQuestion: c d")) as server:
-        async with client(server) as model:
-            completion, shown = await ask(model, stop=["\nQuestion:"])
-    assert (completion.text, completion.discarded_tokens > 0) == ("a b", True)
-    assert not any("c" in text for text in shown)
-
-
 @pytest.mark.parametrize("parameter", ["stream", "stream_options"])
 async def test_an_endpoint_without_streams_is_asked_once_more_and_then_never(parameter: str) -> None:
     def reply(request: dict[str, Any]) -> str | ServerFault:
@@ -97,13 +78,6 @@ async def test_an_endpoint_without_streams_is_asked_once_more_and_then_never(par
         assert not {"stream", "stream_options"} & server.books[-1].request.keys()
 
 
-async def test_a_server_that_ignores_the_wish_is_read_whole() -> None:
-    with ModelServer(Script(ServerFault("whole", message=PLAN))) as server:
-        async with client(server) as model:
-            completion, shown = await ask(model)
-        assert (completion.text, shown, completion.usage) == (PLAN, [], server.totals())
-
-
 @pytest.mark.parametrize("fault", [CUT, ServerFault("error_event", message=PLAN, after=3)], ids=["cut", "error"])
 async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_is_shown_again(fault: ServerFault) -> None:
     with ModelServer(Script(fault, PLAN)) as server:
@@ -118,25 +92,6 @@ async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_is_shown_again(f
     assert lost > 0
 
 
-@pytest.mark.parametrize("status", [429, 500])
-async def test_an_error_in_the_place_of_a_stream_costs_nothing(status: int) -> None:
-    with ModelServer(Script(ServerFault(status=status, retry_after=0), PLAN)) as server:
-        async with client(server) as model:
-            completion, shown = await ask(Billing(RetryingModel(model, base_delay=0.001)))
-        assert completion.call_cost.billed == server.totals() == completion.usage
-    assert (shown, completion.call_cost.attempts) == (BEGINNINGS, 2)
-
-
-async def test_a_stream_that_takes_too_long_is_paid_for_as_far_as_it_came() -> None:
-    with ModelServer(Script("word " * 600), token_delay_s=0.02) as server:
-        async with client(server, timeout=3.0) as model:
-            with pytest.raises(ModelError, match=r"no answer within 3 s") as raised:
-                await ask(model)
-    cost = raised.value.call_cost
-    assert cost is not None
-    assert 0 < cost.billed.output_tokens < 600
-
-
 async def test_a_cancelled_stream_has_the_cost_of_what_arrived() -> None:
     with ModelServer(Script("word " * 200), token_delay_s=0.02) as server:
         async with client(server) as model:
@@ -147,19 +102,6 @@ async def test_a_cancelled_stream_has_the_cost_of_what_arrived() -> None:
                 await begun.wait()
                 group.cancel_scope.cancel()
     assert request.bill.total.billed.output_tokens >= 4
-
-
-async def test_a_stream_without_usage_is_estimated() -> None:
-    class Forgetful:
-        def __call__(self, request: dict[str, Any]) -> ServerReply:
-            request.pop("stream_options")
-            return ServerReply(PLAN)
-
-    with ModelServer(Forgetful()) as server:
-        async with client(server) as model:
-            completion, _ = await ask(model)
-    assert completion.call_cost.usage_source == "estimated"
-    assert completion.usage.output_tokens > 0
 
 
 async def test_a_key_that_a_server_repeats_is_not_shown() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from answering import examples
 from asking import ASK, Row, client, run
-from endpoints import ARCHITECTURES, Strict, answer, refusal
+from endpoints import ARCHITECTURES, Strict, refusal
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
-from rewoo_bench.types import Message, Request, Usage
+from rewoo_bench.testing.server import ModelServer, ServerFault
+from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio
 
@@ -59,15 +59,6 @@ async def test_every_architecture_gives_the_rows_of_a_lenient_endpoint(architect
     assert len(strict_calls) == len(calls)
 
 
-async def test_what_came_after_a_stop_string_is_counted_and_thrown_away(tmp_path: Path) -> None:
-    server = ModelServer(Strict(("stop",), trailing="\nObservation: invented by the model"))
-    with server:
-        rows, calls = await run(tmp_path, server, examples(1), ["react"])
-    assert rows[0]["stop_reason"] == "answered"
-    assert all(call["discarded_tokens"] > 0 for call in calls if call["kind"] == "model")
-    assert rows[0]["billed_tokens"] == server.totals().total_tokens
-
-
 async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
     with ModelServer(Strict(("stop", "seed"), reply=lambda _: "ok")) as server:
         async with client(server, seed=1) as model:
@@ -77,14 +68,6 @@ async def test_what_was_learnt_is_not_asked_again_and_said_once(caplog: pytest.L
             assert model.sent() == {"left_out": ["seed", "stop"]} or model.sent() == {"left_out": ["stop", "seed"]}
     assert [entry.status for entry in server.books] == [400, 400, 200, 200, 200]
     assert len(caplog.records) == 2
-
-
-async def test_a_refused_request_is_an_attempt_and_no_call() -> None:
-    with ModelServer(Strict(("stop",), reply=lambda _: "ok")) as server:
-        async with client(server) as model:
-            completion = await model.complete(Request(ASK, role="agent", stop=["\n"]))
-    assert completion.call_cost.attempts == 2
-    assert completion.call_cost.billed == server.totals()
 
 
 async def test_the_system_message_becomes_a_developers_or_the_users() -> None:
@@ -129,61 +112,6 @@ async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
     assert "temperature" not in entry.request
     assert (entry.request["top_k"], entry.request["reasoning_effort"]) == (3, "low")
     assert [message["role"] for message in entry.request["messages"]] == ["user"]
-
-
-async def test_the_models_own_output_limit_is_learnt() -> None:
-    said = "max_tokens is too large: 512. This model supports at most 256 completion tokens."
-
-    def reply(request: dict[str, Any]) -> str | ServerFault:
-        return "ok" if request["max_tokens"] <= 256 else ServerFault(status=400, message=said, param="max_tokens")
-
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            for _ in range(2):
-                await model.complete(Request(ASK, role="agent"))
-    assert [(entry.request["max_tokens"], entry.status) for entry in server.books] == [
-        (512, 400),
-        (256, 200),
-        (256, 200),
-    ]
-
-
-async def test_thoughts_go_back_with_their_calls_where_the_endpoint_wants_them() -> None:
-    wanted = ServerFault(
-        status=400, message="Missing `reasoning_content` field in the assistant message at message index 2."
-    )
-
-    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
-        assistant = [message for message in request["messages"] if message["role"] == "assistant"]
-        if not all(message.get("reasoning_content") for message in assistant):
-            return wanted
-        return ServerReply("Answer: Paris", message={"reasoning_content": "France."}, usage=Usage(10, 0, 5, 2))
-
-    from rewoo_bench.types import ToolCall
-
-    call = ToolCall("c1", "Search", {"query": "x"}, {"message": {"reasoning_content": "France."}})
-    turns = [*ASK, Message("assistant", "", tool_calls=(call,)), Message("tool", "A city.", tool_call_id="c1")]
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            assert (await model.complete(Request(turns, role="agent"))).text == "Answer: Paris"
-            assert model.sent() == {"sends_thoughts": True}
-    assert [entry.status for entry in server.books] == [400, 200]
-
-
-def test_the_lenient_server_answers_every_architecture() -> None:
-    assert isinstance(answer({"messages": [{"content": ""}, {"content": "Question: q00"}]}), str)
-
-
-async def test_what_was_accepted_before_another_refusal_is_remembered_though_no_answer_came() -> None:
-    def reply(request: dict[str, Any]) -> ServerFault:
-        refused = next((name for name in ("stop", "temperature") if name in request), None)
-        return refusal(refused) if refused else ServerFault(status=400, message="a filter says no")
-
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            with pytest.raises(ModelError, match="a filter says no"):
-                await model.complete(Request(ASK, role="agent", stop=["\n"]))
-            assert model.sent() == {"left_out": ["stop"]}
 
 
 async def test_a_later_session_begins_with_what_was_learnt() -> None:

@@ -478,8 +478,8 @@ def test_workers_of_ray_give_the_same_rows(tmp_path: Path, server: ModelServer) 
     file.write_text(
         file.read_text().replace('models = ["hosted"]', 'models = ["other"]').replace("settings.api_base", "#")
     )
-    for engine in ("local", "ray"):
-        assert study("run", file, "--out", tmp_path / engine, "--engine", engine) == 0
+    for engine, flags in (("local", ()), ("ray", ("--workers", 1))):
+        assert study("run", file, "--out", tmp_path / engine, *flags) == 0
     cells = sorted(path.name for path in (tmp_path / "local").iterdir())
     local, ray = (
         load(*(tmp_path / engine / cell for cell in cells)).sort_values(["dataset", "architecture", "example_id"])

@@ -42,7 +42,7 @@ def test_a_models_and_an_agents_words_are_no_commands(capsys: pytest.CaptureFixt
     Path("agent.py").write_text(AGENT.format(nasty=NASTY))
     with ModelServer(lambda request: f"Thought: {NASTY}\nAnswer: {NASTY}") as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "-n", 4)
-        run("--arch", "direct,react", "--agent", f"{sys.executable} agent.py", *hosted, "--out", "here", "--verbose")
+        run("--arch", "direct,react", "--agent", f"{sys.executable} agent.py", *hosted, "--out", "here")
     assert "here" in clean(capsys)
     commands = (
         ["show", "here"], ["show", "here", "--failed"], ["runs", "."], ["compare", "here"], ["gate", "here"],
@@ -58,7 +58,7 @@ def test_neither_are_a_providers_error_and_an_mcp_servers_last_words(capsys: pyt
     Path("server.py").write_text(SERVER.format(nasty=NASTY))
     with ModelServer(lambda request: ServerFault(status=400, message=json.dumps(NASTY)[1:-1] + NASTY)) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base, "-n", 2)
-        run("--arch", "direct", *hosted, "--out", "refused", "--verbose")
+        run("--arch", "direct", *hosted, "--out", "refused")
         clean(capsys)
         run("--arch", "react", *hosted, "--mcp", f"{sys.executable} server.py", "--out", "mcp")
     clean(capsys)

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from answering import examples
 from asking import ASK, client, run
-from endpoints import ARCHITECTURES, THINKING, THOUGHT, Strict, Thinker, plain
+from endpoints import ARCHITECTURES, THINKING, THOUGHT, Thinker, plain
 
-from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.prepare import ModelJudge
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Example, Request, Usage
 
 pytestmark = pytest.mark.anyio
@@ -94,22 +93,6 @@ async def test_a_budget_grows_up_to_the_models_own_limit() -> None:
     assert [entry.request["max_tokens"] for entry in server.books] == [512, 1024, 800]
 
 
-async def test_a_judge_that_thinks_for_ever_gives_no_verdict(tmp_path: Path) -> None:
-    def reply(request: dict[str, Any]) -> Any:
-        return Thinker(10**6)(request) if "Gold answers" in request["messages"][-1]["content"] else plain(request)
-
-    with ModelServer(reply) as server:
-        async with client(server) as model:
-            evaluator = Evaluator({"": model}, "hotpotqa", judge=ModelJudge())
-            results: list[Any] = []
-            from rewoo_bench.runners.architecture import load_architecture
-
-            direct = load_architecture("direct", style="multihop")
-            await evaluator.run(examples(1), [direct], on_result=results.append)
-    assert results[0].judged_correct is None
-    assert results[0].trajectory.stop_reason == "answered"
-
-
 async def test_a_stop_string_inside_a_thought_is_no_end() -> None:
     def reply(request: dict[str, Any]) -> ServerReply:
         text = "<think>First\nObservation: none.</think>Action: Finish[Oslo]"
@@ -131,41 +114,3 @@ async def test_a_cut_reply_of_an_endpoint_that_begins_in_thoughts_is_a_thought()
             assert (await model.complete(Request(ASK, role="agent"))).text == "Oslo"
             cut = await model.complete(Request(ASK, role="agent"))
     assert (cut.text, cut.thoughts, cut.finish_reason) == ("", "Norway, or", "reasoning_truncated")
-
-
-async def test_an_endpoint_that_thinks_and_refuses_is_both(tmp_path: Path) -> None:
-    strict = Strict(("stop", "max_tokens", "temperature"), reply=Thinker(700))
-    with ModelServer(strict) as server:
-        rows, _ = await run(tmp_path, server, examples(2), ["rewoo", "react-native"])
-    assert {row["stop_reason"] for row in rows} == {"answered"}
-    assert sum(row["billed_tokens"] for row in rows) == server.totals().total_tokens
-
-
-@pytest.mark.parametrize("sent", [10**30, -5, "many", [1], {"a": 1}])
-async def test_an_absurd_usage_is_estimated(sent: Any) -> None:
-    reply = ServerReply("Paris", usage_object={"prompt_tokens": sent, "completion_tokens": 1})
-    with ModelServer(lambda _: reply) as server:
-        async with client(server) as model:
-            completion = await model.complete(Request(ASK, role="agent"))
-    assert (completion.text, completion.call_cost.usage_source) == ("Paris", "estimated")
-    assert 0 < completion.usage.input_tokens < 100
-
-
-async def test_a_fault_is_no_thought() -> None:
-    with ModelServer(lambda _: ServerFault("no_choices")) as server:
-        async with client(server) as model:
-            with pytest.raises(Exception, match="without choices"):
-                await model.complete(Request(ASK, role="agent"))
-
-
-async def test_a_thought_that_ends_early_without_a_stop_string_too_changes_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    replies = [ServerReply("<think>hm, I"), ServerReply("<think>hm, I"), ServerReply("Action: Finish[Oslo]")]
-    with ModelServer(lambda _: replies.pop(0)) as server:
-        async with client(server) as model:
-            await model.complete(Request(ASK, role="agent", stop=["\nObservation"]))
-            assert model.sent() == {}
-            await model.complete(Request(ASK, role="agent", stop=["\nObservation"]))
-    assert ["stop" in entry.request for entry in server.books] == [True, False, True]
-    assert not caplog.records

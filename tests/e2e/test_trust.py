@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,19 @@ import pytest
 from command_runs import new, quiet, run
 
 from rewoo_bench.cli.main import main
+from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.inputs import PythonInputs
 from rewoo_bench.evaluation.prepare import prepared
+from rewoo_bench.evaluation.trust import check_trusted
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
-from rewoo_bench.runs.journal.store import Spent, Survey, open_journal
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
-TOUCH = "touch {0}"
+READING = (
+    *("report theirs --out page.html", "show theirs", "runs .", "compare theirs", "gate theirs", "plot theirs"),
+    *("publish theirs --out published", "rescore theirs"),
+)
 
 
 def edited(**options: Any) -> Path:
@@ -46,7 +50,7 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
     address = f"oobabooga/{server.api_base}"
     return {
         "mcp": ([f"touch {mark}"], "--mcp"),
-        "architectures": ([f"agent:touch {mark}"], "--agent"),
+        "architectures": ([f"agent:touch {mark}"], "--arch"),
         "llama_server": (f"touch {mark}", "--llama-server"),
         "api_base": (server.api_base, "--api-base"),
         "tools": (["evil_code:make"], "--tools"),
@@ -65,47 +69,54 @@ def dangers(server: ModelServer) -> dict[str, tuple[Any, str]]:
         "ids": (["1", "2"], "--ids"),
         "reply_tokens": (500_000, "--reply-tokens"),
         "reasoning_effort": ("high", "--reasoning-effort"),
-        "drop_params": (["max_tokens", "stop"], "--drop-param"),
         "provider_cache": (True, "--provider-cache"),
         "max_retries": (500, "--max-retries"),
         "max_steps": (500, "--max-steps"),
     }
 
 
-NAMES = ["mcp", "architectures", "llama_server", "api_base", "tools", "dataset", "model", "planner_model"]
-NAMES += ["solver_model", "judge_model", "embedding_model", "corpus", "extra_body", "prices"]
-SPENDING = ["price", "trials", "questions", "ids", "reply_tokens", "reasoning_effort", "drop_params"]
-SPENDING += ["provider_cache", "max_retries", "max_steps"]
-
-
-@pytest.mark.by_day(16)
-@pytest.mark.parametrize("name", NAMES + SPENDING)
-@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_what_a_strangers_run_would_run_or_contact_is_said_and_not_done(
-    name: str, dry: bool, server: ModelServer, capsys: pytest.CaptureFixture[str]
+    more: list[str], server: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert new(server, "--out", "here") == 0
     with ModelServer(lambda request: "no") as thief:
-        value, flag = dangers(thief)[name]
-        edited(**{name: value})
-        assert quiet("--resume", "theirs", *(["--dry-run"] if dry else [])) == 2
-        assert quiet("--from", "theirs/run.json", "--out", "mine", *(["--dry-run"] if dry else [])) == 2
-        assert thief.books == []
+        named = dangers(thief)
+        edited(**{name: value for name, (value, _) in named.items()})
+        assert quiet("--resume", "theirs", *more) == 2
+        assert quiet("--from", "theirs/run.json", "--out", "mine", *more) == 2
+        for command in READING:
+            with pytest.raises(SystemExit):
+                main(command.split())
+        assert (thief.books, thief.peak_connections) == ([], 0)
     assert not Path("mark").exists()
-    for line in capsys.readouterr().err.splitlines()[-2:]:
-        assert "wasn't begun by you on this machine" in line
-        assert flag in line
+    refused = [line for line in capsys.readouterr().err.splitlines() if "wasn't begun by you" in line]
+    assert len(refused) == 2
+    for line in refused:
+        assert all(flag in line for _, flag in named.values())
         assert "--trust" in line
 
 
-def test_every_danger_is_in_one_message(server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert new(server, "--out", "here") == 0
-    named = dangers(server)
-    edited(**{name: value for name, (value, _) in named.items()})
-    assert quiet("--resume", "theirs") == 2
-    (line,) = capsys.readouterr().err.splitlines()[-1:]
-    assert all(flag in line for _, flag in named.values())
-    assert "\x1b" not in line
+def test_each_of_them_alone_is_asked_about(server: ModelServer) -> None:
+    for name, (value, flag) in dangers(server).items():
+        given = {} if name == "model" else {"model": "openai/x"}
+        with pytest.raises(UsageError, match=f"{flag} '"):
+            check_trusted({"options": {**given, name: value}}, given, "--from", trust=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("architectures", [each]) for each in ("router?parents=./evil+react", "rewoo?tools=..%2Fevil")),
+        *(("architectures", [each]) for each in ("react?tools=evil_code%3Amake", "react?max_steps=500")),
+        *(("dataset", each) for each in ("gsm8k=private.jsonl?objectives=2", "chain?hops=3", "./evil")),
+    ],
+)
+def test_only_the_plain_name_of_what_is_bundled_is_taken_from_a_stranger(name: str, value: Any) -> None:
+    for options, is_asked in (({name: value}, True), ({"architectures": ["rewoo"], "dataset": "gsm8k"}, False)):
+        with pytest.raises(UsageError) if is_asked else nullcontext():
+            check_trusted({"options": options}, {}, "--from", trust=False)
+    check_trusted({"options": {name: value}}, {name: value}, "--from", trust=False)
 
 
 def test_another_machines_run_goes_on_with_its_flags_or_with_trust(
@@ -123,76 +134,11 @@ def test_another_machines_run_goes_on_with_its_flags_or_with_trust(
     assert quiet("--resume", "here", "--trust") == 0
 
 
-def test_code_in_the_options_of_an_architecture_is_found_behind_quotes(
-    server: ModelServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new(server, "--out", "here") == 0
-    edited(architectures=["react?tools=evil_code%3Amake"])
-    assert quiet("--from", "theirs/run.json", "--dry-run") == 2
-    assert "code or commands of 'react?tools=evil_code%3Amake' (--arch)" in capsys.readouterr().err
-
-
-@pytest.mark.by_day(6)
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("router?parents=evil+react", "router?parents=./evil+react", "router?parents=%2Eevil%2Fx+react"),
-        *("router?parents=%252Fevil+react", "rewoo?tools=..%2Fevil"),
-        *("router?parents=e%3Bvil+react", "router?parents=e%252Bvil+react", "react?max_steps=500"),
-    ],
-)
-@pytest.mark.parametrize("way", ["--resume theirs", "--from theirs/run.json --out mine"])
-def test_an_option_of_an_architecture_names_no_folder_or_file(
-    name: str, way: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new(server, "--out", "here") == 0
-    dangers(server)
-    tool = '[tools.Clock]\nmcp = "touch mark"\n'
-    Path("evil/architecture.toml").write_text(f'name = "rewoo"\nrunner = "rewoo"\n{tool}')
-    for folder in ("e;vil", "e%2Bvil"):
-        shutil.copytree("evil", folder)
-    edited(architectures=[name])
-    assert quiet(*way.split()) == 2
-    assert f"run code or commands of '{name}' (--arch)" in capsys.readouterr().err
-    assert not Path("mark").exists()
-
-
-@pytest.mark.parametrize("name", ["gsm8k=private.jsonl?objectives=2", "e%2Bvil?objectives=2", "chain?hops=3"])
-def test_a_data_set_is_read_by_its_plain_name_alone(
-    name: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert new(server, "--out", "here") == 0
-    Path("private.jsonl").write_text('{"question": "mine", "answer": "mine"}\n')
-    Path("e%2Bvil").mkdir()
-    edited(dataset=name)
-    assert quiet("--from", "theirs/run.json", "--out", "mine", "--model", "oracle") == 2
-    assert f"read '{name}', or run its code (--dataset)" in capsys.readouterr().err
-
-
-def test_options_behind_a_name_may_be_given_again(server: ModelServer) -> None:
-    assert new(server, "--out", "here") == 0
-    edited(architectures=["rewoo?max_steps=5"], dataset="chain?hops=3", api_base=None)
-    given = ("--arch", "rewoo?max_steps=5", "--dataset", "chain?hops=3", "--model", "oracle", "--out", "mine")
-    assert quiet("--from", "theirs/run.json", *given) == 0
-
-
 def test_a_run_that_costs_nothing_is_as_large_as_a_stranger_made_it(server: ModelServer) -> None:
     assert new(server, "--out", "here") == 0
     edited(model="oracle", api_base=None, trials=2, questions=3, max_steps=4)
     assert quiet("--from", "theirs/run.json", "--out", "mine") == 0
     assert len(load(Path("mine"))) == 2 * 2 * 3
-
-
-def test_a_strangers_journal_pays_for_nothing(tmp_path: Path) -> None:
-    async def survey() -> Survey:
-        async with open_journal(tmp_path / "journal.sqlite") as journal:
-            for nth, (tokens, cost_usd) in enumerate([(10, 1.0), (-1_000_000, -1_000.0)]):
-                key = CallKey("E1", "model", "", b"request", nth)
-                await journal.add_call(CallRecord(TaskKey("react", "q1", 0), key, "ok", ("",), {}, tokens, cost_usd))
-        async with open_journal(tmp_path / "journal.sqlite") as journal:
-            return journal.survey()
-
-    assert anyio.run(survey).spent == Spent(10, 1.0)
 
 
 def test_what_a_stranger_says_of_an_endpoint_is_not_obeyed(server: ModelServer) -> None:
@@ -209,30 +155,7 @@ def test_what_a_stranger_says_of_an_endpoint_is_not_obeyed(server: ModelServer) 
     assert all("temperature" in request for request in requests)
 
 
-def test_drawing_a_strangers_run_writes_into_its_folder_alone(server: ModelServer) -> None:
-    assert new(server, "--out", "here") == 0
-    Path("outside").mkdir()
-    Path("outside/kept.md").write_text("kept")
-    Path("here/plots").symlink_to(Path("outside").absolute())
-
-    def plot() -> None:
-        with pytest.raises(SystemExit) as done:
-            main(["plot", "here", "--only", "parts"])
-        assert not done.value.code
-
-    plot()
-    assert [path.name for path in Path("outside").iterdir()] == ["kept.md"]
-    for path in ("captions.md", "parts.png"):
-        Path("here/plots", path).unlink()
-        Path("here/plots", path).symlink_to(Path("outside/kept.md").absolute())
-    plot()
-    assert Path("outside/kept.md").read_text() == "kept"
-
-
-@pytest.mark.parametrize("has_manifest", [True, False])
-def test_a_page_or_a_copy_of_a_strangers_run_is_written_through_no_link(
-    has_manifest: bool, server: ModelServer
-) -> None:
+def test_a_page_a_picture_or_a_copy_of_a_strangers_run_is_written_through_no_link(server: ModelServer) -> None:
     assert new(server, "--out", "here") == 0
     shutil.copytree("here", "kept")
     Path("mine").write_text("kept")
@@ -241,13 +164,18 @@ def test_a_page_or_a_copy_of_a_strangers_run_is_written_through_no_link(
     for file in (Path("here/report.html"), *(copy / name for name in ("questions.parquet", "calls.parquet"))):
         file.unlink(missing_ok=True)
         file.symlink_to(Path("mine").absolute())
-    if not has_manifest:
-        Path("here/run.json").unlink()
-    for command in (["report", "here", "--no-figures"], ["publish", "kept", "--out", str(copy), "--no-report"]):
+    Path("outside").mkdir()
+    Path("here/plots").symlink_to(Path("outside").absolute())
+    for command in (
+        ["report", "here", "--no-figures"],
+        ["publish", "kept", "--out", str(copy), "--no-report"],
+        ["plot", "here", "--only", "parts"],
+    ):
         with pytest.raises(SystemExit) as done:
             main(command)
         assert not done.value.code
     assert Path("mine").read_text() == "kept"
+    assert list(Path("outside").iterdir()) == []
     assert Path("here/report.html").stat().st_size > 10_000
 
 
@@ -268,7 +196,7 @@ def test_a_strangers_run_chooses_no_spans_cache_or_cluster_here(server: ModelSer
     """No run records them, so only somebody else writes them into a run.json."""
     assert new(server, "--out", "here") == 0
     Path("precious.txt").write_text("kept")
-    engine = {"engine": "ray", "ray_address": "127.0.0.1:9", "worker_resources": '{"GPU": 1}'}
+    engine = {"workers": 2, "ray_address": "127.0.0.1:9", "worker_resources": '{"GPU": 1}'}
     edited(otel="precious.txt", answer_cache="their-cache", out="their-out", **engine)
     assert quiet("--from", "theirs/run.json", "--trust", "--out", "mine") == 0
     assert Path("precious.txt").read_text() == "kept"
@@ -281,10 +209,6 @@ def test_ones_own_run_goes_on_without_a_word_also_as_a_copy(server: ModelServer)
     shutil.copytree("here", "there")
     assert quiet("--resume", "there") == 0
     assert quiet("--from", "here/run.json", "--out", "again") == 0
-
-
-def test_what_is_kept_of_ones_runs_is_in_the_users_state_folder(server: ModelServer) -> None:
-    assert new(server, "--out", "here") == 0
     (kept,) = Path("cache/state/rewoo_bench").iterdir()
     assert "openai/test" not in kept.read_text()
     kept.unlink()
@@ -295,28 +219,7 @@ def test_a_trust_without_a_run_is_refused() -> None:
     assert run("--arch", "direct", "--trust") == 2
 
 
-@pytest.mark.by_day(5)
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["report", "theirs", "--out", "page.html"], ["show", "theirs"], ["runs", "."],
-        ["compare", "theirs"], ["gate", "theirs"], ["gate", "theirs", "--baseline", "baseline.json", "--update"],
-        ["publish", "theirs", "--out", "published"], ["rescore", "theirs"],
-        ["plot", "theirs"],
-    ],
-    ids=lambda command: str(command[0]),
-)  # fmt: skip
-def test_reading_a_strangers_run_runs_and_contacts_nothing(command: list[str], server: ModelServer) -> None:
-    assert new(server, "--out", "here") == 0
-    with ModelServer(lambda request: "no") as thief:
-        edited(**{name: value for name, (value, _) in dangers(thief).items()}, otel=thief.api_base)
-        with pytest.raises(SystemExit):
-            main(command)
-        assert (thief.books, thief.peak_connections) == ([], 0)
-    assert not Path("mark").exists()
-
-
-@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-wal", "run.lock"])
+@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-wal"])
 def test_a_link_in_the_place_of_a_runs_file_is_not_written_through(
     name: str, server: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

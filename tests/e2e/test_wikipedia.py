@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import aiohttp
 import pytest
 
 from rewoo_bench.errors import ToolError
@@ -142,37 +141,12 @@ async def test_lookup_reads_on_in_the_page_found(server: Server) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_shared_client_is_used_and_left_open(server: Server) -> None:
-    async with aiohttp.ClientSession(headers={"X-Test": "1"}) as client:
-        tool = wikipedia(server, client=client)
-        assert isinstance(tool, Tool)
-        await ask(tool, "Bergen")
-        await ask(tool, "Bergen")
-        assert not client.closed
-
-
-@pytest.mark.anyio
 async def test_every_request_says_who_asks(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     await ask(wikipedia(server, contact="me@example.org"), "nothing of the kind")
     monkeypatch.setenv("REWOO_BENCH_CONTACT", "you@example.org")
     await ask(wikipedia(server), "Bergen")
     assert [agent.startswith("rewoo-bench/") for agent in server.user_agents] == [True] * 3
     assert [agent.split("(")[1] for agent in server.user_agents] == ["me@example.org)"] * 2 + ["you@example.org)"]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
-async def test_a_proxy_of_the_environment_is_used(
-    server: Server, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    for name in ("http_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv(variable, server.url.removesuffix("/w/api.php"))
-    assert (await ask(Wikipedia(base_url="http://wiki.invalid/w/api.php"), "Bergen")).startswith("Bergen: ")
-    monkeypatch.setenv("no_proxy", "wiki.invalid")
-    with pytest.raises(ToolError, match="after 1 attempts: ClientConnectorDNSError"):
-        await ask(Wikipedia(base_url="http://wiki.invalid/w/api.php", max_retries=0), "Bergen")
 
 
 @pytest.mark.anyio
@@ -193,12 +167,8 @@ LAG = json.dumps({"error": {"code": "maxlag", "info": "Waiting for 10.0.0.1: 6 s
     [
         (429, {"Retry-After": "0"}, b""),
         (503, {}, b"busy"),
-        (503, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, b""),
-        (503, {"Retry-After": "soon"}, b""),
-        (503, {"Retry-After": "²"}, b""),  # a digit, and no number
         (200, {"Retry-After": "0"}, LAG),
         (200, {}, b'{"query": {"pa'),
-        (200, {}, b"[]"),
     ],
 )
 async def test_a_passing_fault_is_tried_again(server: Server, fault: Reply) -> None:
@@ -208,19 +178,10 @@ async def test_a_passing_fault_is_tried_again(server: Server, fault: Reply) -> N
 
 
 @pytest.mark.anyio
-async def test_the_server_says_how_long_to_wait(server: Server) -> None:
-    server.first = [(429, {"Retry-After": "1"}, b"")]
-    start = time.monotonic()
-    await ask(wikipedia(server), "Bergen")
-    assert time.monotonic() - start >= 1.0
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     ("fault", "attempts", "message"),
     [
         ((500, {}, b""), 3, "no answer after 3 attempts: HTTP 500"),
-        ((200, {}, b"<html>"), 3, "no JSON but '<html>'"),
         ((429, {"Retry-After": "3600"}, b""), 1, "no answer after 1 attempts: HTTP 429"),
         ((403, {}, b""), 1, "refused: HTTP 403"),
         ((200, {}, b'{"error": {"code": "badvalue", "info": "Unknown"}}'), 1, "refused: badvalue: Unknown"),

@@ -19,11 +19,12 @@ from typing import Any, Literal, NamedTuple
 import anyio
 from gate_runs import row, write_run
 
-from rewoo_bench.analysis.prices import priced, pricing_of, read_calls
+from rewoo_bench.analysis.call_costs import priced, read_calls
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes
+from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes, prompt_with
 from rewoo_bench.runs.journal.store import JournalReader, open_journal
 from rewoo_bench.runs.journal.tables import export
 
@@ -130,7 +131,8 @@ def _record(task: TaskKey, number: int, call: Ask) -> CallRecord:
     form = json.dumps({"roles": " ".join(["user"] * len(call.texts)), "grammar": None})
     form += json.dumps({"schema": call.schema}) if call.schema else ""
     key = CallKey(f"turn {number}", "model", call.role, number.to_bytes(8, "big"))
-    return CallRecord(task, key, call.status, (*call.texts, form), answer, call.tokens_in + call.lost, None)
+    prompt = prompt_with([(text, "") for text in call.texts], form)
+    return CallRecord(task, key, call.status, prompt, answer, call.tokens_in + call.lost, None)
 
 
 async def _write_journal(

@@ -32,8 +32,6 @@ from rewoo_bench.runs.journal.records import form_of
 from rewoo_bench.runs.journal.sent import SentCall
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
-_TEXTS_KNOWN = 2_000
-_SWEEP_FROM = 100_000  # prefixes
 
 
 class Found(NamedTuple):
@@ -44,30 +42,18 @@ class Found(NamedTuple):
 
 
 class PrefixTimes:
-    """When each prefix was last sent. `lifetime_s` None keeps all of them.
-
-    A prefix is known by a hash of 61 bits of its texts. Expired ones are forgotten, so the memory is that of one
-    lifetime.
-    """
+    """When each prefix was last sent, by a hash of its texts. `lifetime_s` None keeps all of them."""
 
     def __init__(self, lifetime_s: float | None) -> None:
         self._lifetime_s = math.inf if lifetime_s is None else lifetime_s
         self._used: dict[int, float] = {}
         self._pending: list[tuple[float, int, Sequence[int]]] = []
-        self._sent = 0
-        self._sweep_at = _SWEEP_FROM
-
-    def __len__(self) -> int:
-        return len(self._used)
 
     def settle(self, now: float) -> None:
         """Adds the prefixes of the calls that have ended."""
         while self._pending and self._pending[0][0] <= now:
             end, _, prefixes = heapq.heappop(self._pending)
-            self._use(prefixes, end)
-        if len(self._used) >= self._sweep_at and self._lifetime_s < math.inf:
-            self._used = {prefix: used for prefix, used in self._used.items() if now - used <= self._lifetime_s}
-            self._sweep_at = max(_SWEEP_FROM, 2 * len(self._used))
+            self.hit(prefixes, end)
 
     def has(self, prefix: int, now: float) -> bool:
         used = self._used.get(prefix)
@@ -75,15 +61,11 @@ class PrefixTimes:
 
     def hit(self, prefixes: Sequence[int], now: float) -> None:
         """Begins the lifetime of used prefixes anew."""
-        self._use(prefixes, now)
+        self._used.update(dict.fromkeys(prefixes, now))
 
     def add(self, prefixes: Sequence[int], end: float) -> None:
         """Prefixes of a call that ends then."""
-        self._sent += 1
-        heapq.heappush(self._pending, (end, self._sent, prefixes))
-
-    def _use(self, prefixes: Sequence[int], now: float) -> None:
-        self._used.update(dict.fromkeys(prefixes, now))
+        heapq.heappush(self._pending, (end, id(prefixes), prefixes))
 
 
 class Prompt(NamedTuple):
@@ -180,7 +162,7 @@ def replayed(folder: Path, rule: CacheRule) -> NDArray[np.int64]:
     return found
 
 
-@lru_cache(maxsize=_TEXTS_KNOWN)
+@lru_cache(maxsize=2_000)
 def _chunks(text: str) -> tuple[tuple[int, int], ...]:
     """Hash and length of each piece of a text."""
     pieces = [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]

@@ -23,8 +23,8 @@ import pandas as pd
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_costs import priced, read_calls
 from rewoo_bench.analysis.cost_laws import cost_law, cut_off
-from rewoo_bench.analysis.prices import priced, read_calls
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS

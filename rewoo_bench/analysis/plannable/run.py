@@ -28,8 +28,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_costs import cached_tokens
 from rewoo_bench.analysis.plannable.steps import KINDS, Source, ToolStep, TracedTask, traced_tasks
-from rewoo_bench.analysis.prices import SHOWN, cached_tokens, example_note, own_tariffs, pricing_of
+from rewoo_bench.analysis.prices import SHOWN, example_note, own_tariffs, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.analysis.verdict import pairs_of_run, verdict
 from rewoo_bench.config.price_sheets import Tariff, named_tariff

@@ -1,4 +1,4 @@
-"""Questions spread over machines by Ray: `--engine ray`.
+"""Questions spread over machines by Ray: `--workers`.
 
     driver: session -> engine.ask(task) --lease--> worker: the same Evaluator.run_task
             journal <------------- each finished call, before its result is used

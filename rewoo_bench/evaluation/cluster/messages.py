@@ -6,18 +6,16 @@ The messages are plain data, pickled by Ray.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from textwrap import shorten
+from typing import Any, Literal, TypeVar
 
 from anyio import to_thread
 
 from rewoo_bench import errors
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
-from rewoo_bench.calls.live import LiveCalls
-from rewoo_bench.calls.retry import CallLimiter
 from rewoo_bench.errors import JournalError
 from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.loaders.load import Dataset
@@ -25,6 +23,7 @@ from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.files import cache_dir, replaced
+from rewoo_bench.text.redaction import redact
 from rewoo_bench.types import CallCost, Example
 
 
@@ -52,10 +51,10 @@ class WorkerSetup:
     """By role: what earlier sessions learnt of the endpoints."""
     folder: str
     """The driver's working folder, to which relative paths belong."""
-    wants_events: bool
-    has_cache: bool
     has_answers: bool
     """Whether earlier sessions of the run got answers."""
+    version: str
+    """The driver's rewoo-bench."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +71,14 @@ class Lease:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a lease: a result, or the name and message of an error that ends the run."""
+    """The end of a lease: a result without its task, or the name and message of an error that ends the run."""
 
-    result: Mapping[str, Any] | None
+    result: Result | None
     stopped: tuple[str, str] | None = None
     endpoints: Mapping[str, tuple[bool, bool]] = field(default_factory=dict)
     """Model -> whether its provider accepted a request, and whether it answered anything."""
     sent: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def with_result(cls, result: Result, live: LiveCalls, sent: Mapping[str, Any]) -> Ended:
-        """Without the task, which the driver has."""
-        facts = {each.name: getattr(result, each.name) for each in fields(result) if each.name != "task"}
-        return cls(facts, endpoints=live.endpoint_states(), sent=sent)
+    """By role: how requests differed from the options."""
 
     @classmethod
     def with_error(cls, error: Exception) -> Ended:
@@ -96,37 +90,27 @@ class Ended:
         """The result. Raises the error that ends the run."""
         if self.stopped is not None:
             name, message = self.stopped
-            raise getattr(errors, name, errors.HarnessFault)(message)
+            raise getattr(errors, name)(message)
         assert self.result is not None
-        return Result(task=task, **self.result)
+        return replace(self.result, task=task)
 
 
 @dataclass(frozen=True)
 class WorkerMessage:
     """A message of a worker. One with a number waits for the driver's `DriverReply` of that number."""
 
-    kind: str
+    kind: Literal["ended", "notice", "record", "release", "reserve"]
     value: Any
     number: int | None = None
 
 
-RECORDING_ERRORS = (JournalError, TypeError, ValueError)
-"""What recording a call raises: where the journal can't be written, and for an answer that is no JSON."""
-
-
 @dataclass(frozen=True)
 class DriverReply:
-    """The driver's answer to a message: a value, or an exception to raise."""
+    """The driver's answer to a message: a value, or why the journal can't be written."""
 
     number: int
     value: Any = None
-    error: Exception | None = None
-
-    @classmethod
-    def failed(cls, number: int, error: Exception) -> DriverReply:
-        """With an error that a record raised. Its own class may be one that can't be sent."""
-        kind = next(each for each in RECORDING_ERRORS if isinstance(error, each))
-        return cls(number, error=kind(str(error)))
+    error: JournalError | None = None
 
 
 # The passages of a run on each node: the driver's file where the node sees it, else one copy in the node's cache.
@@ -152,7 +136,7 @@ def _write(copy: Path, content: bytes) -> None:
 
 # A worker's side of its connection with the driver: messages go out in batches, replies come in by number.
 #
-#     link.tell("limited", "openai/gpt-5")           # no reply
+#     link.tell("notice", "it waits")                # no reply
 #     await link.ask("record", record)               # returns once the journal has it
 
 
@@ -177,11 +161,11 @@ class Link:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._asked = 0
 
-    def tell(self, kind: str, value: Any) -> None:
+    def tell(self, kind: Any, value: Any) -> None:
         """Sends a message without a reply."""
         self._outgoing.put_nowait(WorkerMessage(kind, value))
 
-    async def ask(self, kind: str, value: Any) -> Any:
+    async def ask(self, kind: Any, value: Any) -> Any:
         """The driver's reply to a message. Raises what the driver's part raised."""
         self._asked += 1
         number = self._asked
@@ -191,20 +175,6 @@ class Link:
             return await reply
         finally:
             del self._waiting[number]
-
-    async def ask_for(self, kind: str, value: Any, give_back: Callable[[Any], None]) -> Any:
-        """What the driver grants. Where this task is cancelled meanwhile, `give_back` gets it when it comes."""
-        asking = asyncio.ensure_future(self.ask(kind, value))
-
-        def unused(asked: asyncio.Future[Any]) -> None:
-            if not asked.cancelled() and asked.exception() is None:
-                give_back(asked.result())
-
-        try:
-            return await asyncio.shield(asking)
-        except asyncio.CancelledError:
-            asking.add_done_callback(unused)
-            raise
 
     def batches(self) -> AsyncIterator[list[WorkerMessage]]:
         """The messages, as many at once as there are."""
@@ -232,45 +202,25 @@ class RemoteCaps:
     async def reserve(self, estimate: CallEstimate) -> Reservation:
         """Waits until the driver has room for the call. Doesn't return once a cap is reached."""
         await self._shutdown.admit()
-        reservation: Reservation = await self._link.ask_for("reserve", estimate, partial(self.release, call_cost=None))
+        asking = asyncio.ensure_future(self._link.ask("reserve", estimate))
         try:
+            reservation: Reservation = await asyncio.shield(asking)
             await self._shutdown.admit()  # requested since: a call that began now would be cancelled, and paid for
         except asyncio.CancelledError:
-            self.release(reservation, None)
+            asking.add_done_callback(self._give_back)
             raise
         return reservation
+
+    def _give_back(self, asked: asyncio.Future[Reservation]) -> None:
+        """Releases what was granted to a call that was cancelled meanwhile."""
+        if not asked.cancelled() and asked.exception() is None:
+            self.release(asked.result(), None)
 
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None:
         self._link.tell("release", (reservation, call_cost))
 
 
-# The connections to a provider, which the driver grants to the calls of all workers in turn.
-#
-# The driver has one limiter for each model, so `--max-connections` and the halving after a 429 are those of the whole
-# run. Each call asks for its connection, which takes some milliseconds: a worker that kept one would let others wait.
-
-
-class RemoteLimiter(CallLimiter):
-    """A worker's limiter of the calls to one model."""
-
-    def __init__(self, link: Link, model: str) -> None:
-        super().__init__()
-        self._link = link
-        self._model = model
-        self._good = 0  # answers that the driver doesn't know of
-
-    def succeeded(self) -> None:
-        super().succeeded()
-        self._good += 1
-
-    def halve(self) -> None:
-        """The driver halves the limit of the whole run."""
-        self._link.tell("limited", self._model)
-
-    async def acquire(self) -> bool:
-        await self._link.ask_for("connect", self._model, lambda _: self.release())
-        return True
-
-    def release(self) -> None:
-        self._link.tell("disconnect", (self._model, self._good))
-        self._good = 0
+def last_line(error: BaseException) -> str:
+    """The end of Ray's message, in one line: the beginning is a traceback or the actor's address."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return redact(shorten(lines[-1], 200, placeholder=" …")) if lines else type(error).__name__

@@ -9,24 +9,48 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
-from textwrap import shorten
 from typing import Any
 
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import UsageError
-from rewoo_bench.text.redaction import redact
+from rewoo_bench.evaluation.cluster.messages import last_line
+from rewoo_bench.evaluation.evaluator import Engine
+from rewoo_bench.evaluation.prepare import PreparedRun
+from rewoo_bench.runs.options import RunOptions
 
+_log = logging.getLogger(__name__)
 _STORE = 200_000_000  # bytes of the object store of a Ray that is started here
 _CONNECTED_WITHIN_S = 10.0
+
+
+@asynccontextmanager
+async def ray_workers(
+    options: RunOptions, run: PreparedRun, recorder: Recorder, *, sent: Mapping[str, Any], wants_events: bool
+) -> AsyncIterator[Engine]:
+    """The workers of a run, on a cluster that is joined or started for it. Raises `UsageError`."""
+    if run.is_model_given:
+        raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
+    if recorder.replay is not None:
+        raise UsageError("--engine ray: a replay makes no calls; leave it out")
+    if options.answer_cache is not None:
+        raise UsageError("--answer-cache: workers of a cluster have none; leave it out, or --engine ray")
+    if wants_events:
+        raise UsageError("on_event: workers of a cluster report no events; leave it out")
+    with ray_cluster(options.ray_address):
+        from rewoo_bench.evaluation.cluster.engine import ray_engine
+
+        async with ray_engine(options, run, recorder, sent=sent, say=_log.warning) as engine:
+            yield engine
 
 
 @contextmanager
 def ray_cluster(address: str | None) -> Iterator[None]:
     """Connects to the cluster at `address`, or starts Ray on this machine. Raises `UsageError`."""
     if find_spec("ray") is None:
-        raise UsageError("--engine ray needs the package: pip install 'rewoo-bench[ray]'")
+        raise UsageError("--workers needs the package: pip install 'rewoo-bench[ray]'")
     _check_address(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray
@@ -50,42 +74,11 @@ def ray_cluster(address: str | None) -> Iterator[None]:
 
 
 def _check_address(address: str | None) -> None:
-    """Raises `UsageError` where nothing listens, or something else than Ray: Ray would try for minutes."""
+    """Raises `UsageError` where nothing listens: Ray would try for minutes."""
     if address is None or address in ("auto", "local"):
         return
-    if "://" in address:
-        raise UsageError(f"--ray-address: {address!r} is Ray's client; name the head itself (HOST:PORT), or auto")
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_CONNECTED_WITHIN_S).close()
     except (OSError, ValueError, OverflowError) as error:
         raise UsageError(f"--ray-address: nothing listens at {address!r} (HOST:PORT): {error}") from None
-    _check_speaks_ray(address)
-
-
-def _check_speaks_ray(address: str) -> None:
-    """Raises `UsageError` where something else listens. Has Ray show its token to a cluster that wants it.
-
-    Ray reads its mode when it is imported. With a token it can't use a cluster that wants none.
-    """
-    if os.environ.get("RAY_USE_TLS") == "1":
-        return
-    import grpc  # type: ignore[import-untyped]  # Ray has it
-
-    with grpc.insecure_channel(address) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=_CONNECTED_WITHIN_S)
-            channel.unary_unary("/ray.rpc.NodeInfoGcsService/CheckAlive")(b"", timeout=_CONNECTED_WITHIN_S)
-            if os.environ.get("RAY_AUTH_MODE") == "token":
-                raise UsageError(f"--ray-address: the cluster at {address!r} wants no token: unset RAY_AUTH_MODE")
-        except grpc.FutureTimeoutError:
-            raise UsageError(f"--ray-address: what listens at {address!r} is no Ray cluster") from None
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.UNAUTHENTICATED:
-                os.environ.setdefault("RAY_AUTH_MODE", "token")
-
-
-def last_line(error: BaseException) -> str:
-    """The end of Ray's message, in one line: the beginning is a traceback or the actor's address."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return redact(shorten(lines[-1], 200, placeholder=" …")) if lines else type(error).__name__

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import platform
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from anyio import from_thread
 from ray import cloudpickle
 
 from rewoo_bench.calls.live import LiveCalls
@@ -27,20 +28,17 @@ from rewoo_bench.evaluation.cluster.messages import (
     Lease,
     Link,
     RemoteCaps,
-    RemoteLimiter,
     WorkerMessage,
     WorkerSetup,
     local_corpus,
 )
 from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.inputs import PythonInputs
-from rewoo_bench.evaluation.prepare import connections, make_evaluator, prepared
+from rewoo_bench.evaluation.prepare import make_evaluator, prepared
 from rewoo_bench.evaluation.progress import notices_to
 from rewoo_bench.evaluation.resume import sent_differences
-from rewoo_bench.events import Event, in_architecture
+from rewoo_bench.events import in_architecture
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
-from rewoo_bench.system.crashes import crash_of
-from rewoo_bench.types import Trajectory
 
 _log = logging.getLogger(__name__)
 
@@ -59,20 +57,6 @@ class RemoteRecorder(CallRecorder):
         return QuestionRecorder(self, task, self.leased[task])
 
 
-class RemoteCache:
-    """The driver's cache of answers. Its methods are called in threads, as a `ResponseCache`'s are."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    def get(self, key: bytes) -> dict[str, Any] | None:
-        found: dict[str, Any] | None = from_thread.run(self._link.ask, "cached", key)
-        return found
-
-    def put(self, key: bytes, answer: Mapping[str, Any]) -> None:
-        from_thread.run(self._link.ask, "cache", (key, dict(answer)))
-
-
 class RayWorker:
     """The actor. `begin` comes first; `messages` runs as long as the actor lives."""
 
@@ -87,6 +71,8 @@ class RayWorker:
 
         A text is an error of usage, the same that a run on one machine would raise.
         """
+        if (here := version("rewoo-bench")) != setup.version:
+            return f"the Ray node {platform.node()} has rewoo-bench {here}, and this machine {setup.version}"
         _work_as_the_driver(setup)
         opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._life = asyncio.create_task(self._open(setup, opened))  # cancel scopes end in the task that began them
@@ -109,14 +95,12 @@ class RayWorker:
             async with prepared(options, PythonInputs(loaded=dataset)) as run:
                 for role, model in options.role_models.items():
                     run.models[model].recall(setup.sent.get(role or "default", {}))
-                self._setup, self._run, self._options = setup, run, options
+                self._run, self._options = run, options
                 self._live = LiveCalls(accepted_before=setup.has_answers)
                 if options.run_tokens is not None or options.run_cost is not None:
                     self._live.caps = RemoteCaps(self._link, self._live.shutdown)
-                cache = RemoteCache(self._link) if setup.has_cache else None
-                self._recorder = RemoteRecorder(cache=cache, live=self._live, link=self._link)
-                limiters = {name: RemoteLimiter(self._link, name) for name in connections(options, run)}
-                self._evaluator = make_evaluator(options, run, self._recorder, limiters)
+                self._recorder = RemoteRecorder(live=self._live, link=self._link)
+                self._evaluator = make_evaluator(options, run, self._recorder)
                 opened.set_result(self._evaluator.concurrency)
                 await self._ended.wait()
 
@@ -139,8 +123,8 @@ class RayWorker:
         self._live.shutdown.request()
         await self._live.shutdown.wait_idle(grace_s)
 
-    async def end(self) -> dict[str, int]:
-        """Closes models, tools and agents; the requests of agents that were refused, by path."""
+    async def end(self) -> None:
+        """Closes models, tools and agents."""
         for task in self._asking:
             task.cancel()
         if self._asking:
@@ -148,7 +132,6 @@ class RayWorker:
         self._ended.set()
         if self._life is not None:
             await self._life
-        return dict(self._run.gateway.refused) if self._run.gateway else {}
 
     async def _ask(self, lease: Lease) -> None:
         """Asks one question, and sends its result."""
@@ -156,21 +139,12 @@ class RayWorker:
         task = Task(lease.index, lease.example, lease.trial, architecture)
         self._recorder.leased[task.key] = lease.records
 
-        def on_event(_: Task, event: Event) -> None:
-            self._link.tell("event", (lease.number, event))
-
         try:
             with in_architecture(architecture.name):
-                listener = on_event if self._setup.wants_events else None
-                result = await self._evaluator.run_task(task, listener, self._live)
+                result = await self._evaluator.run_task(task, live=self._live)
             sent = sent_differences(self._options, self._run)
-            try:
-                ended = _pickled(Ended.with_result(result, self._live, sent))
-            except Exception as unsendable:  # whatever an object that a runner returned raises when it is pickled
-                message = f"the result can't be sent: {crash_of(unsendable, 'its trajectory').error}"
-                failed = Trajectory(None, "error")
-                result = replace(result, trajectory=failed, score=None, judged_correct=None, error=message)
-                ended = _pickled(Ended.with_result(result, self._live, sent))
+            without_task = replace(result, task=None)  # type: ignore[arg-type]  # the driver has it
+            ended = _pickled(Ended(without_task, endpoints=self._live.endpoint_states(), sent=sent))
         except Exception as error:  # it ends the run: the driver raises it
             if not isinstance(error, RewooBenchError):
                 _log.exception("unexpected error while a question was asked")

@@ -180,8 +180,7 @@ _FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|fla
 _QUOTED = re.compile(
     r"""(?<!\w)(['"`])(?:(?!\1).){40,}?\1(?!\w)|(?<=input['"]:)\s?(['"]).*?\2|(?<=input_value=)(['"]).*?\3""", re.DOTALL
 )
-_LOC = re.compile(r"""['"]?loc['"]?\s?:\s?[\[(]([^\])]{1,200})[\])]""")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_A_ROLE = re.compile(r"messages\W{1,3}\d+\W{1,3}role")
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+|\n+")
 # Other names of parameters in sentences.
 _ALIASES = {
@@ -240,51 +239,29 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
     """
     if status not in _STATUSES:
         return None
-    text = text[:_LONGEST]
-    error = _error_object(text)
-    message = _message(error, text)
-    inner = error.get("error", error) if isinstance(error, Mapping) else None
-    facts: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
-    parameter = facts["param"] if isinstance(facts.get("param"), str) else ""
-    if _FILTERED.search(f"{message} {facts.get('code')}") and _dropping(parameter, body) is None:
+    message = _said(text[:_LONGEST])
+    if _FILTERED.search(message):
         return None
     if "prompt" in body and (status in (404, 405, 501) or _NOT_COMPLETIONS.search(message)):
         return RequestChange("chat")
     if status == 500:  # a chat template that raises
-        return _turn_change(message, "", body) or (_sentence_change(message, body) if "jinja" in message else None)
+        return _turn_change(message, body) or (_sentence_change(message, body) if "jinja" in message else None)
     if change := _limit_change(message, body):
         return change
     if _NO_PARTS.search(message) and any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ()):
         return RequestChange("drop", "cache_control")  # its marks need lists of parts
-    if change := _turn_change(message, parameter, body):
-        return change
-    # The parameter that the error object names as not supported, in `param` or in pydantic's `loc`.
-    if _NO.search(message):
-        if (head := _WORD.match(parameter)) and (change := _dropping(head[0], body)):
-            return change
-        for location in _locations(text):
-            for name in _WORD.findall(location):
-                if name == "messages":
-                    break
-                if (name == "cache_control" or (name != "body" and name in body)) and (change := _dropping(name, body)):
-                    return change
-    return _sentence_change(message, body)
+    return _turn_change(message, body) or _sentence_change(message, body)
 
 
 def is_about(text: str, parameter: re.Pattern[str]) -> bool:
     """Whether an error's text names a parameter in its own words, and not only where it repeats the request."""
-    said = _message(_error_object(text), text[:_LONGEST])  # the document whole, however much it repeats
-    return any(map(parameter.search, (said, *_locations(text[:_LONGEST]))))
+    return parameter.search(_said(text)) is not None
 
 
-def _message(error: Any, text: str) -> str:
-    """What an error says, without what it repeats of the request; `error` is the JSON document in its `text`."""
-    return _QUOTED.sub("…", " ".join(_texts(error)) if error is not None else text)
-
-
-def _locations(text: str) -> list[str]:
-    """The fields that pydantic names in an error: `"body", "stream_options"`."""
-    return [match[1] for match in _LOC.finditer(text.replace('\\"', '"'))]
+def _said(text: str) -> str:
+    """What an error says, without what it repeats of the request: a line for each of its texts."""
+    error = _error_object(text)
+    return _QUOTED.sub("…", "\n".join(_texts(error)) if error is not None else text[:_LONGEST])
 
 
 def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
@@ -303,7 +280,7 @@ def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None
     return RequestChange("limit", "model", largest) if largest else None
 
 
-def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> RequestChange | None:
+def _turn_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """Another form of the turns: other roles, another order, or other contents."""
     messages = body.get("messages") or ()
     roles = {turn["role"] for turn in messages}
@@ -314,7 +291,7 @@ def _turn_change(message: str, parameter: str, body: Mapping[str, Any]) -> Reque
         if not merged:
             return RequestChange("merge_turns")
         return RequestChange("fold_system") if roles & {"system", "developer"} else None
-    about_roles = parameter.startswith("messages") and "role" in parameter
+    about_roles = _A_ROLE.search(message) is not None
     if not (about_roles or any(_SYSTEM.search(s) and _NO.search(s) for s in _SENTENCE.split(message))):
         return None
     if "system" in roles:
@@ -359,13 +336,20 @@ def _error_object(text: str) -> Any:
 
 
 def _texts(document: Any, depth: int = 0) -> Iterator[str]:
-    """The texts of an error object, without those that repeat the request."""
+    """The texts of an error object, without those that repeat the request.
+
+    The field that OpenAI (`param`) or pydantic (`loc`) names stands before its message: `body.seed: Extra inputs …`.
+    """
     if isinstance(document, str):
         inner = _error_object(document) if document.lstrip().startswith("{") and depth < 4 else None
         yield from _texts(inner, depth + 1) if inner is not None else (document,)
     elif isinstance(document, Mapping) and depth < 8:
+        place = document.get("param") or document.get("loc") or ""
+        place = ".".join(map(str, place)) if isinstance(place, list) else str(place)
         for key, value in document.items():
-            if key not in ("input", "ctx", "url", "request_id", "loc"):
+            if key in ("message", "msg") and place and isinstance(value, str):
+                yield f"{place}: {value}"
+            elif key not in ("input", "ctx", "url", "request_id", "loc", "param"):
                 yield from _texts(value, depth + 1)
     elif isinstance(document, list) and depth < 8:
         for value in document:

@@ -12,30 +12,27 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache, cached_property
-from importlib import import_module
-from importlib.util import find_spec
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import anyio
 from anyio import to_thread
-from anyio.lowlevel import RunVar
-from pydantic_core import from_json
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
-from rewoo_bench.config.price_sheets import without_date
-from rewoo_bench.errors import DataError, MissingKey, ModelNotFound
+from rewoo_bench.config.price_table import PriceEntry, find_price_entry, given_entry
+from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
 from rewoo_bench.types import Usage
+
+if TYPE_CHECKING:
+    import httpx
 
 # Providers with an OpenAI-compatible endpoint: our direct client sends what litellm would.
 TEXT_COMPLETION = "text-completion-openai"
@@ -79,30 +76,29 @@ def _environment_kept() -> Iterator[None]:
 def load_litellm() -> Any:
     """The module, imported on first use (two seconds), kept from the network and from the terminal.
 
-    Inside an `exchange`, and nowhere else, httpx raises `Redirected` then. litellm and the SDKs that it uses make their
-    clients in many places, all of httpx, and follow redirects with the prompt and often the key. There is no setting
-    for it; httpx asks every answer whether it is a redirect.
+    Its clients follow redirects with the prompt and often the key, and there is no setting for it. All of them send by
+    one transport of litellm's, which raises `Redirected` inside an `exchange`.
     """
     with _environment_kept():
         # Before the import: litellm would fetch a newer price map at once.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
-        import httpx
         import litellm
+        from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
-    asked = httpx.Response.has_redirect_location.fget  # type: ignore[attr-defined]
+    send = LiteLLMAiohttpTransport.handle_async_request
 
-    def has_redirect_location(response: httpx.Response) -> bool:
-        is_redirect: bool = asked(response)
+    async def watched(transport: LiteLLMAiohttpTransport, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = await send(transport, request)
         if (current := _exchange.get()) is not None:
             current.answered = True
-            if is_redirect:
-                raise Redirected(response.status_code, str(response.url), response.headers["Location"])
+            if response.has_redirect_location:
+                raise Redirected(response.status_code, str(request.url), response.headers["Location"])
             if current.keeps:
                 current.keep_answer(response)
-        return is_redirect
+        return response
 
-    httpx.Response.has_redirect_location = property(has_redirect_location)  # type: ignore[method-assign,assignment]
+    LiteLLMAiohttpTransport.handle_async_request = watched
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.turn_off_message_logging = True
@@ -111,41 +107,12 @@ def load_litellm() -> Any:
     return litellm
 
 
-_IMPORTED_LATE = (
-    "litellm.responses.mcp.litellm_proxy_mcp_handler",
-    "litellm.responses.mcp.chat_completions_handler",
-    "litellm.proxy.openai_files_endpoints.common_utils",
-    "openai.resources.chat",
-)
-"""Large modules that litellm imports in its first call: a second that would be the latency of a question."""
-
-
-@cache
-def _load_for_translation() -> Any:
-    litellm = load_litellm()
-    with _environment_kept():
-        for name in _IMPORTED_LATE:
-            with suppress(ImportError):  # of another version: then it is imported by the first call, if at all
-                import_module(name)
-    return litellm
-
-
-_PLACE: RunVar[anyio.CapacityLimiter] = RunVar("to load litellm")
-
-
 async def litellm_loaded() -> Any:
-    """The module, with what translated calls need of it.
-
-    A question that waits for its import isn't working, and other questions go on meanwhile.
-    """
-    if not _load_for_translation.cache_info().currsize:
-        try:
-            place = _PLACE.get()
-        except LookupError:
-            _PLACE.set(place := anyio.CapacityLimiter(1))  # of its own: who waits takes no thread from others
+    """The module. A question that waits for its import isn't working, and other questions go on meanwhile."""
+    if not load_litellm.cache_info().currsize:
         with starting():
-            await to_thread.run_sync(_load_for_translation, limiter=place)
-    return _load_for_translation()
+            await to_thread.run_sync(load_litellm)
+    return load_litellm()
 
 
 def provider_of(name: str) -> str:
@@ -376,125 +343,3 @@ async def release_shared_pool(user: object) -> None:
             await litellm.close_litellm_async_clients()
             litellm.in_memory_llm_clients_cache.flush_cache()  # so that it opens new ones
             vars(litellm).pop("module_level_aclient", None)  # else the one that streams would open a session again
-
-
-# litellm's table of models, read from its package: providers, prices and limits, without importing litellm.
-#
-#     entry = find_price_entry("gpt-4o-mini")
-#     entry.provider                                  # "openai"
-#     entry.max_output_tokens                         # 16384
-#     entry.price(Usage(input_tokens=1000))           # 0.00015, US dollars
-#
-# To import litellm takes some seconds; to read the file takes some milliseconds. Prices are those of the standard
-# service: the file's prices for batches, other service tiers and off-peak hours are not used.
-
-
-FILE = "model_prices_and_context_window_backup.json"
-_FIELDS = {
-    "input": "input_cost_per_token",
-    "cached_input": "cache_read_input_token_cost",
-    "cache_write": "cache_creation_input_token_cost",
-    "cache_write_1h": "cache_creation_input_token_cost_above_1hr",
-    "output": "output_cost_per_token",
-    "reasoning": "output_cost_per_reasoning_token",
-}
-# "input_cost_per_token_above_200k_tokens" has the price of a request with a longer prompt than that.
-_ABOVE = re.compile(r"(?P<price>\w+)_above_(?P<count>\d+)(?P<thousand>k?)_tokens")
-
-
-@dataclass(frozen=True)
-class PriceEntry:
-    """A model of the table. `fields` is its JSON object."""
-
-    name: str
-    fields: Mapping[str, Any]
-    is_given: bool = False
-    """Whether the prices are the user's, and not litellm's."""
-
-    @property
-    def provider(self) -> str:
-        return str(self.fields.get("litellm_provider") or "")
-
-    @property
-    def max_output_tokens(self) -> int | None:
-        tokens = self.fields.get("max_output_tokens")
-        return int(tokens) if isinstance(tokens, int | float) else None
-
-    @property
-    def supports_response_schema(self) -> bool:
-        return bool(self.fields.get("supports_response_schema"))
-
-    @cached_property
-    def _of_long_prompts(self) -> list[tuple[int, str, float]]:
-        """Prices of long prompts: tokens above which they hold, the field that they replace, dollars of a token."""
-        above = []
-        for name, rate in self.fields.items():
-            if rate is not None and (match := _ABOVE.fullmatch(name)):
-                above.append((int(match["count"]) * (1000 if match["thousand"] else 1), match["price"], float(rate)))
-        return sorted(above)
-
-    def price(self, usage: Usage) -> float | None:
-        """US dollars of one request; None where the file has no price."""
-        rates = self.rates(usage.input_tokens)
-        if rates is None:
-            return None
-        tokens = {
-            "input": max(0, usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens),
-            "cached_input": usage.cached_input_tokens,
-            "cache_write": usage.cache_write_tokens - usage.cache_write_1h_tokens,
-            "cache_write_1h": usage.cache_write_1h_tokens,
-            "output": max(0, usage.output_tokens - usage.reasoning_tokens),
-            "reasoning": usage.reasoning_tokens,
-        }
-        return sum(count * rates[kind] for kind, count in tokens.items())
-
-    def rates(self, input_tokens: int) -> dict[str, float] | None:
-        """US dollars per token of a request with a prompt of that length, by kind; None where the file has none.
-
-        Without a price of their own, tokens read from or written to a cache cost the same as other input, those
-        written for an hour the same as others that are written, and reasoning the same as other output.
-        """
-        fields = self.fields
-        if tiers := fields.get("tiered_pricing"):  # the last tier is for longer prompts, too
-            ordered = sorted(tiers, key=lambda tier: tier["range"][0])
-            tier = next((tier for tier in ordered if input_tokens <= tier["range"][1]), ordered[-1])
-            fields = {"output_cost_per_token": fields.get("output_cost_per_token"), **tier}
-        elif long := {price: rate for count, price, rate in self._of_long_prompts if input_tokens > count}:
-            fields = {**fields, **long}
-        found = {kind: float(fields[name]) for kind, name in _FIELDS.items() if fields.get(name) is not None}
-        if "input" not in found:
-            return None
-        output = found.get("output", 0.0)
-        written = found.get("cache_write", found["input"])
-        whole = {"cached_input": found["input"], "cache_write": written, "cache_write_1h": written}
-        return {**whole, "output": output, "reasoning": output, **found}
-
-
-def given_entry(name: str, prices: Mapping[str, float], known: PriceEntry | None) -> PriceEntry:
-    """An entry with a user's prices (dollars per million tokens), and the limits of a `known` one."""
-    kept = {key: value for key, value in (known.fields if known else {}).items() if "cost" not in key}
-    kept.pop("tiered_pricing", None)
-    paid = {_FIELDS[kind]: amount / 10**6 for kind, amount in prices.items()}
-    return PriceEntry(name, {**kept, **paid}, is_given=True)
-
-
-def find_price_entry(*names: str) -> PriceEntry | None:
-    """The first of these names that has a price in the file, else the first that is in the file.
-
-    A snapshot that isn't there has the entry of its name without the date.
-    """
-    names = (*names, *map(without_date, names))
-    entries = [PriceEntry(name, _table()[name]) for name in names if name in _table()]
-    return next((entry for entry in entries if entry.rates(1)), entries[0] if entries else None)
-
-
-@cache
-def _table() -> dict[str, Any]:
-    """The whole file by model name. Raises `DataError` where litellm's package has no such file."""
-    spec = find_spec("litellm")
-    folders = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
-    path = next((folder / FILE for folder in folders if (folder / FILE).is_file()), None)
-    if path is None:
-        raise DataError(f"litellm's package has no {FILE}; expected the prices of models there, as in litellm 1.97")
-    table = from_json(path.read_bytes())
-    return {name: fields for name, fields in table.items() if isinstance(fields, dict) and name != "sample_spec"}

@@ -46,12 +46,9 @@ _MARKS = (
 _CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARKS}
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
-_SIGN = re.compile("<|THINK]|◁|analysis")  # a text without any of them has no thoughts in it
+_SIGN = re.compile("<|THINK]|◁")  # a text without any of them has no thoughts in it
 _ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
 _HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
-# Harmony without its special tokens, which some servers drop.
-_BARE_HARMONY = re.compile(r"\A\s*+analysis(.*?)assistant\s?final", re.DOTALL)
-_BARE_CUT = re.compile(r"\A\s*+analysis[A-Z]")
 _LONGEST_NAME = 200
 _THOUGHT_TYPE = re.compile("think|thought|reason|summary", re.IGNORECASE)
 _TEXTS_OF_PARTS = ("text", "thinking", "reasoning", "reasoning_content", "summary", "content")
@@ -125,10 +122,6 @@ def split(text: str, *, cut: bool = False) -> ParsedResponse:
         return ParsedResponse(text)
     if _HARMONY.search(text):
         return _split_harmony(text)
-    if match := _BARE_HARMONY.match(text):
-        return ParsedResponse(text[match.end() :].strip(), match[1].strip())
-    if _BARE_CUT.match(text):
-        return ParsedResponse("", text.strip().removeprefix("analysis"), cut_thought=True)
     if _ANY_MARK.search(text):
         return _split_tags(text, cut)
     return ParsedResponse(text)
@@ -457,20 +450,6 @@ def later_counts(before: Mapping[str, Any], usage: Mapping[str, Any]) -> dict[st
     """
     new = {name: count for name, count in usage.items() if count or (count is not None and name not in before)}
     return {**before, **new}
-
-
-def salvage_usage(text: str) -> Usage | None:
-    """The usage in a response that isn't valid JSON, such as one that was cut; None where there is none."""
-    start = text.rfind('"usage"')
-    brace = text.find("{", start)
-    if start < 0 or brace < 0:
-        return None
-    try:
-        counts, _ = decode(text, brace)
-    except ValueError:
-        return None
-    usage = read_usage(counts)
-    return usage if usage != Usage() else None
 
 
 def _count(usage: Mapping[str, Any], names: Sequence[str], details: Sequence[str] = ()) -> int:

@@ -23,7 +23,7 @@ from typing import Any
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, Endpoint, documents_of, is_done
-from rewoo_bench.models.hosted.provider_errors import refusal, to_model_error, unreadable_answer
+from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable_answer
 from rewoo_bench.models.hosted.responses import (
     ParsedResponse,
     answered_model,
@@ -35,7 +35,6 @@ from rewoo_bench.models.hosted.responses import (
     read_response,
     read_thoughts,
     read_usage,
-    salvage_usage,
     usages_in,
 )
 from rewoo_bench.text import openai_format
@@ -199,19 +198,16 @@ class Transport:
     ) -> ModelError:
         """The error of a failed call, with the least that it has cost.
 
-        `usage` and `written` have arrived before. A failure costs what the usage in its text says, and a response with
-        status 200 that can't be read at least its prompt.
+        `usage` and `written` have arrived before. A response with status 200 that can't be read costs at least its
+        prompt.
         """
         failure = to_model_error(error, self.name, timeout=self.timeout, secrets=self.secrets(route))
         bad = unreadable_answer(error)
-        said = bad.text if bad is not None else refusal(error)[1]
         if written or usage != Usage():
             failure.call_cost = cost_so_far(request, route, usage, written)
         elif bad is not None and bad.call_cost is not None:
             failure.call_cost = bad.call_cost
-        elif salvaged := salvage_usage(said):
-            failure.call_cost = cost_of(salvaged, "provider", route)
-        elif bad is not None and said.strip():
+        elif bad is not None and bad.text.strip():
             failure.call_cost = cost_so_far(request, route)
         return failure
 

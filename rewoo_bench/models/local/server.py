@@ -19,12 +19,10 @@ from __future__ import annotations
 import atexit
 import json
 import logging
-import mmap
 import os
 import platform
 import re
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -33,7 +31,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -41,102 +38,28 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.errors import ModelError, ModelGone, ModelNotFound
 from rewoo_bench.events import current_architecture
+from rewoo_bench.models.local.server_process import WITHOUT_PROXY
 from rewoo_bench.types import Completion, Model, Request
 
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-_STRING, _ARRAY = 8, 9
-# Bytes and weights of a block, by ggml type. A type that isn't here counts as no bytes: the check for a cut-off
-# file is then weaker, but never wrong.
-_BLOCKS = {
-    0: (4, 1), 1: (2, 1), 2: (18, 32), 3: (20, 32), 6: (22, 32), 7: (24, 32), 8: (34, 32),
-    10: (84, 256), 11: (110, 256), 12: (144, 256), 13: (176, 256), 14: (210, 256), 30: (2, 1),
-}  # fmt: skip
 _TIME_TO_END_S = 2.0
 _TIME_TO_BE_KNOWN_S = 1.0  # to have ended, after its connections broke
 _SHARED_FROM = 512_000_000  # bytes of weights; several servers of a smaller file have a copy each
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class GGUFHeader:
-    """The header of a file. `context` is the trained length in tokens, 0 where unknown."""
-
-    architecture: str
-    parameters: int
-    context: int
-    chat_template: bool
+_LONGEST_HEADER = 64 << 20  # bytes; a vocabulary of 260,000 words takes 8 MB
 
 
-def read_header(path: Path) -> GGUFHeader:
-    """The header of a model file, read without loading the model: `GGUFHeader("qwen2", 1_543_714_304, 32768, True)`.
-
-    For a bad file, llama.cpp reports only that it can't start, so this reports the fault: it raises `ModelNotFound`
-    for a file that is missing, of another format, or cut off. The reader of the `gguf` package keeps every string of
-    the vocabulary: for the default model it takes 2.4 s and 190 MB, this 0.02 s and 13 MB.
-    Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
-    """
-    metadata: dict[str, Any] = {}
-    parameters, end = 0, 0
+def has_chat_template(path: Path) -> bool:
+    """Whether a model file has a template of its own for turns. Raises `ModelNotFound` for what is no model file."""
     try:
         with path.open("rb") as file:
-            if file.read(4) != b"GGUF":
-                raise ModelNotFound(f"not a GGUF model file: {str(path)!r}")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                cursor = _Cursor(data)
-                _, _, tensors, pairs = cursor.take("IIQQ")
-                for _ in range(pairs):
-                    key = cursor.string()
-                    metadata[key] = cursor.value(*cursor.take("I"))
-                for _ in range(tensors):
-                    cursor.string()
-                    shape = cursor.take(f"{cursor.take('I')[0]}Q")
-                    kind, offset = cursor.take("IQ")
-                    size, weights = _BLOCKS.get(kind, (0, 1))
-                    parameters += prod(shape)
-                    end = max(end, offset + prod(shape) // weights * size)
-        alignment = int(metadata.get("general.alignment", 32))
-        end += -(-cursor.at // alignment) * alignment
+            header = file.read(_LONGEST_HEADER)
     except OSError as error:
         raise ModelNotFound(f"can't read the model file {str(path)!r}: {error.strerror or error}") from None
-    except (struct.error, LookupError, ArithmeticError) as error:
-        raise ModelNotFound(f"the model file {str(path)!r} is damaged: its header can't be read") from error
-    if (size := path.stat().st_size) < end:
-        raise ModelNotFound(f"the model file {str(path)!r} is cut off: it has {size} bytes of at least {end}")
-    architecture = str(metadata.get("general.architecture", ""))
-    context = int(metadata.get(f"{architecture}.context_length", 0))
-    return GGUFHeader(architecture, parameters, context, "tokenizer.chat_template" in metadata)
-
-
-class _Cursor:
-    """A place in a GGUF file. Its methods raise `struct.error` or `IndexError` beyond the end."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self._data = data
-        self.at = 0
-
-    def take(self, form: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{form}", self._data, self.at)
-        self.at += struct.calcsize(f"<{form}")
-        return values
-
-    def string(self) -> str:
-        (text,) = self.take(f"{self.take('Q')[0]}s")
-        return str(text, "utf-8", "replace")
-
-    def value(self, kind: int) -> Any:
-        """A value. A list is skipped and None is returned, since a vocabulary has up to half a million strings."""
-        if kind == _STRING:
-            return self.string()
-        if kind != _ARRAY:
-            return self.take(_SCALARS[kind])[0]
-        item, count = self.take("IQ")
-        if item == _STRING:
-            length = struct.Struct("<Q")
-            for _ in range(count):
-                self.at += length.size + length.unpack_from(self._data, self.at)[0]
-        else:
-            self.at += struct.calcsize(f"<{_SCALARS[item]}") * count
-        return None
+    if not header.startswith(b"GGUF"):
+        raise ModelNotFound(f"not a GGUF model file: {str(path)!r}")
+    return b"tokenizer.chat_template" in header
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +81,12 @@ class ServerSettings:
 
 
 class LocalServer:
-    """A running server. `settings` are those in force: `context` is at most the trained length."""
+    """A running server. `settings` are those in force: `context` is at most the trained length, as llama.cpp has it."""
 
     def __init__(self, path: Path, settings: ServerSettings) -> None:
         """Loads the model, which takes seconds. Raises `ModelNotFound`."""
-        context = min(settings.context, read_header(path).context or settings.context)
         self.path = path
-        self.settings = replace(settings, context=context, threads=settings.threads or physical_cores())
+        self.settings = replace(settings, threads=settings.threads or physical_cores())
         self._reading = threading.Lock()
         self._end: str | None = None
         # The time for which an OpenMP thread spins at a barrier before it sleeps. It must be short: where other
@@ -186,10 +108,13 @@ class LocalServer:
             said = self._said() or {"error": "load", "message": "it ended while loading"}
             if error := said.get("error"):
                 raise ModelNotFound(self._fault(error, said["message"]))
+            self.address = said["address"]
+            context = self._get("/props")["default_generation_settings"]["n_ctx"]
+            self.parameters: int = self._get("/v1/models")["data"][0]["meta"]["n_params"]
         except BaseException:
             self.close()
             raise
-        self.address = said["address"]
+        self.settings = replace(self.settings, context=context)
         self.api_base = f"{self.address}/v1"
         self.pid = self._process.pid
 
@@ -212,6 +137,12 @@ class LocalServer:
         except subprocess.TimeoutExpired:  # it is loading, and doesn't read the pipe
             self._process.kill()
             self._process.communicate()
+
+    def _get(self, path: str) -> dict[str, Any]:
+        """What the server says of itself."""
+        with WITHOUT_PROXY.open(self.address + path, timeout=60) as answer:
+            facts: dict[str, Any] = json.load(answer)
+        return facts
 
     def _said(self) -> dict[str, str]:
         """The next line of the process; empty where it has ended without one."""

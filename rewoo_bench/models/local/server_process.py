@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 # MiB of cached prompts at most; the oldest leave first. It is the same for any number of servers, so that an
 # architecture's cached prefixes don't depend on the other architectures.
 _PROMPT_CACHE = 512
-_WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # none reaches this machine's loopback
+WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # none reaches this machine's loopback
 
 
 def start_embedded(settings: dict[str, Any]) -> Any:
@@ -127,7 +127,7 @@ def run_program(settings: dict[str, Any]) -> None:
 
 def is_ready(address: str) -> bool:
     try:
-        with _WITHOUT_PROXY.open(address, timeout=5) as answer:
+        with WITHOUT_PROXY.open(address, timeout=5) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

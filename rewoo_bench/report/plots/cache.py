@@ -1,7 +1,7 @@
 """`cache` and `cache-map`: which of two architectures costs less, by the length of a prefix that all prompts share.
 
 `cache` has a line for each price that ships, `cache-map` a panel for each, with the look-ups that a question needs
-upwards. What is varied is told in analysis/prices.py.
+upwards. What is varied is told in analysis/context_prices.py.
 
 `break-even` is a map with a row for each number of tool calls, by the price of cached input.
 """
@@ -22,18 +22,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from rewoo_bench.analysis.call_costs import calls_of, priced
+from rewoo_bench.analysis.context_prices import ContextPrices, context_prices
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, look_ups
 from rewoo_bench.analysis.cost_laws import break_even as find_break_even
 from rewoo_bench.analysis.pairs import bounds
-from rewoo_bench.analysis.prices import (
-    SHARED_UNKNOWN,
-    SHOWN,
-    ContextPrices,
-    calls_of,
-    context_prices,
-    own_models,
-    priced,
-)
+from rewoo_bench.analysis.prices import SHARED_UNKNOWN, SHOWN, own_models
 from rewoo_bench.analysis.stats.bootstrap import SMALL
 from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, FEWEST, ratio_of_means
 from rewoo_bench.config.price_sheets import RULES, Tariff, by_role, named_tariff

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rewoo_bench.analysis.call_costs import PRICED_COLUMNS
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.prices import EXAMPLE, PRICED_COLUMNS, of_dollars, pricing_of
+from rewoo_bench.analysis.prices import EXAMPLE, of_dollars, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import score_estimate
 from rewoo_bench.errors import NothingToDraw

@@ -33,20 +33,19 @@ class Beginnings:
 
     def part(self, id_: int) -> Beginning:
         """The end of a beginning. Raises `DataError` where it is missing or damaged."""
-        rows = self._database.rows("prompts", "WHERE id = ?", (id_,))
-        if not rows:
-            raise DataError(f"{self._database.path}: messages of its prompts are missing or damaged")
-        return Beginning(*rows[0])
+        if (part := self._known.get(id_)) is None:
+            rows = self._database.rows("prompts", "WHERE id = ?", (id_,))
+            if not rows:
+                raise DataError(f"{self._database.path}: messages of its prompts are missing or damaged")
+            part = self._known.keep(id_, Beginning(*rows[0]), len(rows[0][3]))
+        return part
 
     def parts(self, last: int) -> list[Beginning]:
         """All messages of a prompt. Raises `DataError`."""
         found: list[Beginning] = []
         while last:
-            if (part := self._known.get(last)) is None:
-                part = self.part(last)
-                self._known.keep(last, part, len(part.form))
-            found.append(part)
-            last = part.before
+            found.append(self.part(last))
+            last = found[-1].before
         return found[::-1]
 
     def text(self, id_: int) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,6 +81,7 @@ class JournalFile:
                 raise JournalError(f"can't read {str(self.path)!r}: {error}") from None
 
     def rows(self, table: str, where: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Rows of a table, with its columns in the order of the schema."""
         return self.read(f"SELECT {_COLUMNS[table]} FROM {table} {where}", values)
 
     def each(self, table: str) -> Iterator[tuple[Any, ...]]:
@@ -119,8 +120,9 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version not in (0, JOURNAL_VERSION):
             raise _of_another_version(path, version)
-        if version and (fault := _fault(database)):
-            raise damaged(path, fault)
+        (fault,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+        if fault != "ok":
+            raise damaged(path, fault.replace("\n", " "))
         database.execute(f"PRAGMA synchronous = {'NORMAL' if version else 'OFF'}")  # nothing is in a new file yet
         if version != JOURNAL_VERSION:
             database.executescript(_SCHEMA)
@@ -133,28 +135,20 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     return database
 
 
-def connect_to_read(path: Path, *, check: bool = True) -> JournalFile:
-    """A journal that is only read, of a run that ended, was killed or goes on. Raises `DataError`.
-
-    Without `check` damage of its pages and indexes isn't looked for.
-    """
+def connect_to_read(path: Path) -> JournalFile:
+    """A journal that is only read, of a run that ended, was killed or goes on. Raises `DataError`."""
     # As an immutable file: so the folder may be read-only. Where a run was killed, its log is read, too.
     waiting = path.with_name(f"{path.name}-wal").exists()
     options = "mode=ro" if waiting else "mode=ro&immutable=1"
     address = f"{path.absolute().as_uri()}?{options}"
-    with ExitStack() as unless_sound:
-        try:
-            database = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=30)
-            unless_sound.callback(database.close)
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            fault = _fault(database) if check else None
-        except (sqlite3.DatabaseError, OSError) as error:
-            raise DataError(f"{path}: can't be read as a journal: {error}") from None
-        if version != JOURNAL_VERSION:
-            raise _of_another_version(path, version)
-        if fault:
-            raise damaged(path, fault)
-        unless_sound.pop_all()
+    try:
+        database = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=30)
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise DataError(f"{path}: can't be read as a journal: {error}") from None
+    if version != JOURNAL_VERSION:
+        database.close()
+        raise _of_another_version(path, version)
     return JournalFile(path, database)
 
 
@@ -174,9 +168,3 @@ def _of_another_version(path: Path, version: int) -> DataError:
 def damaged(path: Path, fault: str) -> DataError:
     message = f"{path}: the file is damaged: {fault}"
     return DataError(f"{message}; restore a copy of it, or save the readable part: sqlite3 {path} .recover")
-
-
-def _fault(database: sqlite3.Connection) -> str | None:
-    """The first fault of the file's pages and indexes, as SQLite reports it."""
-    (fault,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-    return None if fault == "ok" else str(fault).replace("\n", " ")

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
-from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
-from rewoo_bench.runs.journal.database import JournalFile, KnownTexts
+from rewoo_bench.runs.journal.beginnings import Beginnings
+from rewoo_bench.runs.journal.database import JournalFile
 from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked, whole_form
-from rewoo_bench.runs.journal.sent import Marked, Place, Prompts, RequestForm, Sent, SentCall
+from rewoo_bench.runs.journal.sent import RequestForm, Sent, SentCall, marks_of
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
 
 if TYPE_CHECKING:
@@ -101,15 +101,13 @@ def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedP
     )
     columns = np.full((len(keys), len(Shared._fields)), np.nan)
     for group in range(len(numbers)):
-        sent, marked = Sent(), Marked()
+        sent = Sent(calls.beginnings)
         left = Counter(calls.kept["task"][groups == group].tolist())
-        read = Prompts(calls.beginnings, sent)
         try:
             for call in calls.among(groups == group):
-                columns[call.number] = _columns(call, read.place(call), sent, marked)
+                columns[call.number] = _columns(call, sent)
                 left[call.task] -= 1
                 if not left[call.task]:
-                    read.forget(call.task)
                     sent.forget(call.task)
         except DataError:  # a text of the prompts is missing: nothing is known of this call and those after it
             continue
@@ -117,42 +115,43 @@ def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedP
     return SharedPrefixes(keys[order], order, columns)
 
 
-def _columns(call: SentCall, place: Place, sent: Sent, marked: Marked) -> Shared:
-    whole = place.characters or 1
-    own, own_age, others, others_age = sent.longest(place, call)
+def _columns(call: SentCall, sent: Sent) -> Shared:
+    prompt = sent.prompt(call)
+    whole = prompt.characters or 1
+    own, own_age, others, others_age = sent.longest(prompt, call)
     longest = max(own, others)
-    sent.send(place, longest, call)
-    tools = bool(call.form.tools)
-    marks = [at for mark in call.marks if (at := mark + tools) < len(place)]
-    at_mark = marked.longest(place, marks, call)
-    marked.send(place, marks, at_mark, call)
+    marks = marks_of(call, prompt)
+    at_mark = sent.longest_marked(prompt, marks)
+    sent.send(prompt, longest, call)
 
     def shared(length: int) -> int:
         if not length:
             return 0
-        ends = place.characters_of(length)
+        ends = sent.characters(prompt, length)
         scaled = max(0, min(int(call.input_tokens * ends / whole + 1e-9), call.input_tokens - 1))
-        return min(scaled, place.tokens_of(length, scaled))  # a whole prompt has as many as it had
+        return min(scaled, sent.tokens(prompt, length, scaled))  # a whole prompt has as many as it had
 
-    mine, theirs = min(shared(own), sent.longest_of.get(call.task, 0)), shared(others)
+    most_of_task = sent.longest_of.get(call.task, 0)
+    mine, theirs = min(shared(own), most_of_task), shared(others)
     found = mine if own >= others else theirs
     mine, theirs = min(mine, found), min(theirs, found)
 
     # Tokens up to a mark are rounded, where prefixes are rounded down; an earlier prompt has no fewer than its part.
-    most = min(found + 1, sent.longest_of.get(call.task, 0)) if own >= others else found + 1
+    most = min(found + 1, most_of_task) if own >= others else found + 1
 
     def up_to(text: int) -> int:
         """Tokens up to the end of a text."""
-        tokens = round(call.input_tokens * place.text(text).characters / whole)
-        is_shared = longest > 0 and place.text(text).characters <= place.characters_of(longest)
+        characters = prompt.texts[text].characters
+        tokens = round(call.input_tokens * characters / whole)
+        is_shared = longest > 0 and characters <= sent.characters(prompt, longest)
         return min(tokens, most) if is_shared else tokens
 
-    first = up_to(marks[0]) if marks and marks[0] < len(place) - 1 else 0
+    first = up_to(marks[0]) if marks and marks[0] < len(prompt.texts) - 1 else 0
     last = up_to(marks[-1]) if marks else 0
     stored = 0
     if at_mark is not None:
         stored = min(up_to(at_mark), most)
-        stored = min(stored, marked.tokens_of.get(place.text(at_mark).key, stored))
+        stored = min(stored, sent.tokens_at(prompt.texts[at_mark], stored))
     return Shared(mine, own_age, theirs, others_age, first, last, stored)
 
 
@@ -183,14 +182,14 @@ def common_prefixes(
             continue
         try:
             if (common := found.get((architecture, role))) is not None:
-                common.add(example_id, last, read_form(form).tools)
+                common.add(example_id, last, form)
                 continue
-            parts = beginnings.parts(last)
+            whole = read_form(whole_form([part.form for part in beginnings.parts(last)], form))
         except DataError:
             continue
-        whole = read_form(whole_form([part.form for part in parts], form))
-        if len(whole.roles) == len(parts):
-            found[architecture, role] = _Common(example_id, [part.text for part in parts], whole, beginnings)
+        if whole.roles:
+            common = found[architecture, role] = _Common(example_id, whole.roles, beginnings)
+            common.add(example_id, last, form)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
@@ -201,47 +200,37 @@ def common_prefixes(
 
 
 class _Common:
-    """What prompts have in common: texts of the first prompt, tools first, and the beginning of the next one."""
+    """What prompts have in common: so many whole texts of the first prompt, tools first, and a part of the next."""
 
-    def __init__(self, example_id: str, contents: Sequence[int], form: RequestForm, beginnings: Beginnings) -> None:
+    def __init__(self, example_id: str, roles: Sequence[str], beginnings: Beginnings) -> None:
         self.first_id = example_id
-        self.asked = {example_id}
+        self.asked: set[str] = set()
+        self._roles = roles
         self._beginnings = beginnings
-        self._firsts = KnownTexts[int, tuple[int, ...]]()
-        self._ids: tuple[int | str, ...] = (form.tools, *contents)  # a text beside the ids of texts
-        self._texts = [form.tools, *(beginnings.text(id_) or "" for id_ in contents)]
-        self._roles = form.roles
-        self._whole = len(self._ids)
+        self._seen: set[tuple[str, int]] = set()
+        self._texts: list[str] = []
+        self._whole = 0
         self._rest = ""
-        self._seen: set[int | str] = set()
 
-    def add(self, example_id: str, last: int, tools: str) -> None:
+    def add(self, example_id: str, last: int, form: str) -> None:
         """Raises `DataError` where messages are missing."""
-        contents = self._first_of(last)
         self.asked.add(example_id)
-        ids: tuple[int | str, ...] = (tools, *contents)
-        most = min(self._whole, len(ids))
-        same = next((n for n in range(most) if ids[n] != self._ids[n]), most)
+        tools, before = read_form(form).tools, last
+        while before and (tools, before) not in self._seen:
+            before = self._beginnings.part(before).before
+        self._seen.add((tools, last))
+        if before:
+            return  # it goes on with an earlier prompt
+        texts = [tools, *(self._beginnings.text(part.text) or "" for part in self._beginnings.parts(last))]
+        if not self._texts:
+            self._texts, self._whole = texts, len(texts)
+        same = next((n for n in range(min(self._whole, len(texts))) if texts[n] != self._texts[n]), None)
+        if same is None:
+            same = min(self._whole, len(texts))
         if same < self._whole:
-            self._whole, self._rest, self._seen = same, self._texts[same], set()
-        if same == len(ids):
-            self._rest = ""
-        elif self._rest and ids[same] not in self._seen:
-            self._seen.add(ids[same])
-            other = (self._beginnings.text(contents[same - 1]) or "") if same else tools
-            self._rest = commonprefix([self._rest, other])  # noqa: RUF071 - of texts, character by character
-
-    def _first_of(self, last: int) -> tuple[int, ...]:
-        """The texts of a prompt's first messages, as many as may be common and one more; what is new is read."""
-        new: list[Beginning] = []
-        while last and last not in self._firsts:
-            new.append(self._beginnings.part(last))
-            last = new[-1].before
-        contents = self._firsts.get(last, ())
-        for part in reversed(new):
-            contents = contents if len(contents) >= self._whole else (*contents, part.text)
-            self._firsts.keep(part.id, contents, len(contents))
-        return contents
+            self._whole, self._rest = same, self._texts[same]
+        other = texts[same] if same < len(texts) else ""
+        self._rest = commonprefix([self._rest, other])  # noqa: RUF071 - of texts, character by character
 
     @property
     def tokens(self) -> int:

@@ -7,13 +7,13 @@ prompt = recorded_prompt(request)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 from struct import pack
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -50,16 +50,16 @@ class CallKey(NamedTuple):
 
 
 class CallRecord(NamedTuple):
-    """A finished call. `prompt` holds the texts of its request, `answer` is JSON-ready.
+    """A finished call. `answer` is JSON-ready.
 
-    A record read from the journal has the ids of its last message and of its form instead (`text_ids`), for
-    `Journal.texts`.
+    A record read from the journal has the ids of the prompt's last message and of its form instead of the prompt
+    (`text_ids`), for `Journal.texts`.
     """
 
     task: TaskKey
     key: CallKey
     status: Literal["ok", "error"]
-    prompt: Sequence[str]
+    prompt: RecordedPrompt | None
     answer: Mapping[str, Any]
     billed_tokens: int = 0
     cost_usd: float | None = None
@@ -106,24 +106,15 @@ def _number(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
-class RecordedPrompt(Sequence[str]):
+class RecordedPrompt:
     """The texts of a request as the journal keeps them: its messages, the last one first, and what goes with all.
 
-    As a sequence: the contents of the messages, and the form of the whole request.
+    `form` has the tools and the constraints on the answer, as JSON; of a tool's call it is the whole request.
     """
 
     def __init__(self, last: PromptPart | None, form: str) -> None:
         self.last = last
         self.form = form
-        """Its tools, and the constraints on the answer, as JSON."""
-
-    @classmethod
-    def of(cls, texts: Sequence[str]) -> RecordedPrompt:
-        """The prompt with these texts, whose last one is the form of the whole request."""
-        if isinstance(texts, RecordedPrompt):
-            return texts
-        *contents, form = texts
-        return cls(reduce(lambda before, text: PromptPart(before, text, ""), contents, cast(Any, None)), form)
 
     @cached_property
     def parts(self) -> Sequence[PromptPart]:
@@ -133,24 +124,21 @@ class RecordedPrompt(Sequence[str]):
             part = part.before
         return found[::-1]
 
-    def __len__(self) -> int:
-        return len(self.parts) + 1
-
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        return [*(part.text for part in self.parts), whole_form([part.form for part in self.parts], self.form)][place]
+    @property
+    def texts(self) -> list[str]:
+        """The contents of the messages, and the form of the whole request."""
+        return [*(part.text for part in self.parts), whole_form([part.form for part in self.parts], self.form)]
 
     def __reduce__(self) -> tuple[Any, ...]:  # part by part: pickle would go as deep as the conversation is long
-        return _rebuilt, ([(part.text, part.form) for part in self.parts], self.form)
+        return prompt_with, ([(part.text, part.form) for part in self.parts], self.form)
 
 
-def _rebuilt(parts: Sequence[tuple[str, str]], form: str) -> RecordedPrompt:
-    return RecordedPrompt(reduce(lambda before, part: PromptPart(before, *part), parts, cast(Any, None)), form)
+def prompt_with(messages: Iterable[tuple[str, str]], form: str) -> RecordedPrompt:
+    """The prompt with messages of these texts and forms."""
+    last: PromptPart | None = None
+    for message in messages:
+        last = PromptPart(last, *message)
+    return RecordedPrompt(last, form)
 
 
 def recorded_prompt(request: Request) -> RecordedPrompt:

@@ -1,13 +1,12 @@
-"""Which beginnings of a prompt earlier calls had sent, and when: in a tree of pieces of text a prompt is a place.
+"""Which beginnings of a prompt earlier calls had sent, and when.
 
-    sent, prompts = Sent(), Prompts(beginnings, sent)
-    place = prompts.place(call)
-    sent.longest(place, call)           # the longest beginning that earlier calls had, and how long ago
-    sent.send(place, 0, call)
+    sent = Sent(beginnings)
+    prompt = sent.prompt(call)
+    sent.longest(prompt, call)          # the longest beginning that earlier calls had, and how long ago
+    sent.send(prompt, 0, call)
 
-A branch has the pieces of one prompt after another that begin with all before it; a prompt that departs from it is a
-branch of its own. Times and senders are kept for the beginnings of a branch by their lengths. So a call takes time for
-what is new in its prompt and for the branches on its way, not for the whole prompt.
+A prompt is cut into pieces, and each piece with all before it is a beginning, which has a number. What is known of
+beginnings is in arrays by these numbers, so a call reads and writes all of its prompt's at once.
 """
 
 from __future__ import annotations
@@ -15,21 +14,34 @@ from __future__ import annotations
 import heapq
 import json
 import math
-from array import array
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
 from rewoo_bench.runs.journal.records import form_of
 
 _CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
-_MOST = 500_000  # prefixes that are remembered; the branches not sent for longest are forgotten
-_FINISHED = -1
+_MOST = 500_000  # beginnings that are remembered; the half that wasn't sent for longest is forgotten
+_RECENT = 8  # prompts of a question that a further one is looked for in
 _FIRST_TIME = 1.0  # in seconds since 1970; earlier ones are missing, or made up for an order
+_NOBODY = -1
+_UNKNOWN = np.array(
+    (0, 0.0, _NOBODY, False, 0, 0),
+    dtype=[
+        ("characters", "i4"),
+        ("time", "f8"),  # when it was last sent
+        ("task", "i4"),  # the first question that sent it
+        ("by_several", "?"),
+        ("tokens", "i4"),  # input tokens of the prompt that was this beginning
+        ("used", "i8"),  # number of the last call with it
+    ],
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,260 +70,142 @@ class RequestForm(NamedTuple):
     calls: tuple[str, ...]
 
 
-class _Branch:
-    """Pieces of text from a length on, by which prompts go on that have the same pieces before.
+class Text(NamedTuple):
+    """The end of a message in a prompt: characters up to there, and hashes of the pieces and of the messages."""
 
-    Lengths are numbers of pieces from the prompt's beginning. `depths` and `times` say when beginnings were sent last:
-    those of up to `-depths[n]` pieces at `times[n]`, if not later. `of` has the longest one that each question's
-    finished calls had; `first` and `second` are the two longest of different questions, begun calls included.
-    """
-
-    __slots__ = (
-        *("branches", "depths", "ends", "first", "first_task", "of", "parent", "pieces"),
-        *("second", "start", "times", "tokens"),
-    )
-
-    def __init__(self, parent: _Branch | None, start: int) -> None:
-        self.parent = parent
-        self.start = start
-        self.pieces = array("q")  # their hashes
-        self.ends = array("q")  # in characters from the prompt's beginning
-        self.branches: dict[tuple[int, int], _Branch] = {}
-        self.depths: list[int] = []
-        self.times: list[float] = []
-        self.of: dict[int, int] | None = None  # while questions that have sent it go on
-        self.first_task, self.first, self.second = _FINISHED - 1, start, start
-        self.tokens: dict[int, int] = {}
-        """Input tokens of the prompts that were sent, by their lengths."""
-
-    def note(self, depth: int, task: int, now: float) -> None:
-        while self.depths and -self.depths[-1] <= depth:
-            self.depths.pop()
-            self.times.pop()
-        self.depths.append(-depth)
-        self.times.append(now)
-        if task == self.first_task:
-            self.first = max(self.first, depth)
-        elif depth > self.first:
-            self.first_task, self.first, self.second = task, depth, self.first
-        else:
-            self.second = max(self.second, depth)
-
-    def by_others(self, task: int) -> int:
-        """The longest beginning that other questions have sent."""
-        return self.second if task == self.first_task else self.first
-
-    def time_of(self, depth: int) -> float:
-        return self.times[bisect_right(self.depths, -depth) - 1]
+    characters: int = 0
+    beginning: int = 0
+    key: int = 0
 
 
-class Text:
-    """The end of a message on the way to a prompt's end; `key` is the same for the same messages up to there."""
+class Prompt(NamedTuple):
+    """The numbers of its beginnings, the shortest first, and the ends of its messages, tools first."""
 
-    __slots__ = ("branch", "characters", "depth", "key")
-
-    def __init__(self, branch: _Branch, depth: int, characters: int, key: int) -> None:
-        self.branch = branch
-        self.depth = depth
-        self.characters = characters
-        self.key = key
-
-
-class Place:
-    """A prompt's end in the tree, and the ends of its messages on the way there, tools first."""
-
-    __slots__ = ("_length", "_texts")
-
-    def __init__(self, texts: list[Text], length: int) -> None:
-        self._texts = texts  # there may be more, of the prompts that go on with this one
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def text(self, position: int) -> Text:
-        return self._texts[position]
-
-    @property
-    def depth(self) -> int:
-        """The length of the prompt in pieces."""
-        return self._texts[self._length - 1].depth if self._length else 0
+    pieces: NDArray[np.int64]
+    texts: tuple[Text, ...]
 
     @property
     def characters(self) -> int:
-        return self._texts[self._length - 1].characters if self._length else 0
-
-    def branches(self) -> Iterator[tuple[_Branch, int]]:
-        """The branches on the way, from the last one on, and how long the prompt is up to where it leaves each."""
-        if not self._length:
-            return
-        branch: _Branch | None = self._texts[self._length - 1].branch
-        depth = self._texts[self._length - 1].depth
-        while branch is not None:
-            yield branch, depth
-            depth = branch.start
-            branch = branch.parent
-
-    def branch_of(self, depth: int) -> _Branch:
-        return next(branch for branch, _ in self.branches() if branch.start < depth)
-
-    def characters_of(self, depth: int) -> int:
-        branch = self.branch_of(depth)
-        return branch.ends[depth - branch.start - 1]
-
-    def tokens_of(self, depth: int, otherwise: int) -> int:
-        """Those of the whole prompt that this beginning was."""
-        return self.branch_of(depth).tokens.get(depth, otherwise)
-
-    def extended(self, end: Text) -> Place:
-        """The place of the prompt with a further text."""
-        texts = self._texts
-        if len(texts) > self._length:
-            texts = texts[: self._length]
-        texts.append(end)
-        return Place(texts, self._length + 1)
+        return self.texts[-1].characters if self.texts else 0
 
 
 class Sent:
-    """When each beginning was last sent, and by which question.
+    """When each beginning was last sent, and by which questions.
 
     A call sends its prompt when it ends; what it finds of it, it sends when it begins, too: a hit begins a lifetime
     anew.
     """
 
-    def __init__(self) -> None:
-        self.root = _Branch(None, 0)
-        self._size = 0
-        self._branches: dict[_Branch, None] = {}  # the one not sent for longest first
-        self._of_task: defaultdict[int, set[_Branch]] = defaultdict(set)
-        self._pending: list[tuple[float, int, int, Place, int]] = []
+    def __init__(self, beginnings: Beginnings) -> None:
+        self._beginnings = beginnings
+        self._numbers: dict[int, int] = {}  # by the hash of a beginning
+        self._known = np.full(1024, _UNKNOWN)
+        self._pending: list[tuple[float, int, SentCall, Prompt]] = []
+        self._own: dict[int, set[int]] = {}  # the beginnings that each question's finished calls had
+        self._recent: dict[int, dict[tuple[str, int], Prompt]] = {}  # prompts of each question
+        self._marked: dict[int, int | None] = {}  # by the key of a marked text, the tokens of a prompt that it ends
         self.longest_of: dict[int, int] = {}
         """Input tokens of the longest prompt that each question sent."""
 
-    def grown(self, branch: _Branch, depth: int, pieces: Sequence[str]) -> tuple[_Branch, int]:
-        """Where a text ends that begins at a place in the tree."""
-        for text in pieces:
-            piece = hash(text)
-            at = depth - branch.start
-            if at < len(branch.pieces) and branch.pieces[at] == piece:
-                depth += 1
-                continue
-            if (next_ := branch.branches.get((depth, piece))) is None:
-                before = branch.ends[at - 1] if at else self._characters(branch)
-                next_ = branch
-                if at < len(branch.pieces):
-                    next_ = branch.branches[depth, piece] = _Branch(branch, depth)
-                next_.pieces.append(piece)
-                next_.ends.append(before + len(text))
-                self._size += next_ in self._branches
-            branch, depth = next_, depth + 1
-        return branch, depth
+    def prompt(self, call: SentCall) -> Prompt:
+        """Raises `DataError` where texts are missing."""
+        if len(self._numbers) > _MOST:
+            self._forget_oldest()
+        recent, tools = self._recent.setdefault(call.task, {}), call.form.tools
+        rest: list[Beginning] = []
+        last = call.last
+        while last and (tools, last) not in recent:
+            rest.append(self._beginnings.part(last))
+            last = rest[-1].before
+        before = recent[tools, last] if last else Prompt(np.empty(0, dtype=np.int64), ())
+        new = [*map(self._text, reversed(rest))]
+        if tools and not last:  # a schema that constrains the reply is in no count of tokens
+            new.insert(0, (tools, hash(tools)))
+        pieces, texts, end = list[int](), [*before.texts], before.texts[-1] if before.texts else Text()
+        for text, id_ in new:
+            for start in range(0, len(text), _CHUNK):
+                piece = text[start : start + _CHUNK]
+                end = Text(end.characters + len(piece), hash((end.beginning, piece)), end.key)
+                pieces.append(self._number(end))
+            end = end._replace(key=hash((end.key, id_)))
+            texts.append(end)
+        prompt = Prompt(np.concatenate([before.pieces, np.array(pieces, dtype=np.int64)]), tuple(texts))
+        recent[tools, call.last] = prompt
+        if len(recent) > _RECENT:
+            del recent[next(iter(recent))]
+        return prompt
 
-    def _characters(self, branch: _Branch) -> int:
-        """Those before a branch."""
-        parent = branch.parent
-        return 0 if parent is None or not branch.start else parent.ends[branch.start - parent.start - 1]
-
-    def longest(self, place: Place, call: SentCall) -> tuple[int, float, int, float]:
+    def longest(self, prompt: Prompt, call: SentCall) -> tuple[int, float, int, float]:
         """Of the beginnings that earlier calls of the question had, the length of the longest, and its age.
 
         And the same of those that calls of other questions had; 0 and NaN where there is none.
         """
         while self._pending and self._pending[0][0] <= call.start:
-            end, _, task, sent, tokens = heapq.heappop(self._pending)
-            self._use(sent, sent.depth, task, end)
-            for branch, depth in sent.branches() if task != _FINISHED else ():
-                branch.of = branch.of or {}
-                branch.of[task] = max(depth, branch.of.get(task, 0))
-                self._of_task[task].add(branch)
-            if task != _FINISHED:
-                self.longest_of[task] = max(tokens, self.longest_of.get(task, 0))
-            if tokens:
-                last = sent.text(len(sent) - 1)
-                last.branch.tokens[last.depth] = tokens
-        own = others = 0
-        ages = [math.nan, math.nan]
-        for branch, depth in place.branches():
-            found = min(depth, branch.of.get(call.task, 0)) if branch.of else 0
-            if not own and found > branch.start:
-                own, ages[0] = found, self._age(branch, found, call.start)
-            found = min(depth, branch.by_others(call.task))
-            if not others and found > branch.start:
-                others, ages[1] = found, self._age(branch, found, call.start)
-        return own, ages[0], others, ages[1]
+            self._settle(*heapq.heappop(self._pending)[2:])
+        known, own = self._known[prompt.pieces], _length_among(prompt, self._own.get(call.task, set()))
+        by_others = (known["task"] != call.task) & (known["task"] != _NOBODY) | known["by_several"]
+        others = int(by_others.sum())
 
-    def _age(self, branch: _Branch, depth: int, now: float) -> float:
-        time = branch.time_of(depth)
-        return now - time if min(time, now) >= _FIRST_TIME else math.nan
+        def age(length: int) -> float:
+            time = known["time"][length - 1] if length else 0.0
+            return call.start - time if min(time, call.start) >= _FIRST_TIME else math.nan
 
-    def send(self, place: Place, found: int, call: SentCall) -> None:
+        return own, age(own), others, age(others)
+
+    def longest_marked(self, prompt: Prompt, marks: Sequence[int]) -> int | None:
+        """The last text of the longest beginning, up to the last mark, that an earlier call has marked."""
+        positions = range(marks[-1], -1, -1) if marks else ()
+        return next((position for position in positions if prompt.texts[position].key in self._marked), None)
+
+    def tokens_at(self, text: Text, otherwise: int) -> int:
+        """Those of a whole prompt that a marked text ended."""
+        tokens = self._marked.get(text.key)
+        return otherwise if tokens is None else tokens
+
+    def send(self, prompt: Prompt, found: int, call: SentCall) -> None:
         """`found` is the length of what earlier calls had of the prompt."""
-        self._use(place, found, call.task, call.start)
-        tokens = call.input_tokens if place.depth else 0
-        heapq.heappush(self._pending, (call.end, call.number, call.task, place, tokens))
+        self._known["used"][prompt.pieces] = call.number
+        self._use(prompt.pieces[:found], call.task, call.start)
+        self._own.setdefault(call.task, set())
+        heapq.heappush(self._pending, (call.end, call.number, call, prompt))
 
     def forget(self, task: int) -> None:
         """Forgets which beginnings were those of a question: its last call was sent."""
-        for branch in self._of_task.pop(task, ()):
-            if branch.of and branch.of.pop(task) and not branch.of:
-                branch.of = None
-        self.longest_of.pop(task, None)
-        self._pending = [
-            (end, number, _FINISHED if of == task else of, place, tokens)
-            for end, number, of, place, tokens in self._pending
-        ]
+        for of_task in (self._own, self._recent, self.longest_of):
+            of_task.pop(task, None)
 
-    def _use(self, place: Place, length: int, task: int, now: float) -> None:
-        for branch, depth in place.branches():
-            if length > branch.start:
-                branch.note(min(depth, length), task, now)
-                if branch in self._branches:
-                    del self._branches[branch]
-                else:
-                    self._size += len(branch.pieces)
-                self._branches[branch] = None
-        while self._size > _MOST and len(self._branches) > 1:  # the root is the last one: all prompts go through it
-            oldest = next(iter(self._branches))
-            del self._branches[oldest]
-            self._size -= len(oldest.pieces)
-            if oldest.parent is not None:
-                oldest.parent.branches.pop((oldest.start, oldest.pieces[0]), None)
+    def characters(self, prompt: Prompt, length: int) -> int:
+        """Those of its first pieces."""
+        return int(self._known["characters"][prompt.pieces[length - 1]])
 
+    def tokens(self, prompt: Prompt, length: int, otherwise: int) -> int:
+        """Those of the whole prompt that this beginning was."""
+        return int(self._known["tokens"][prompt.pieces[length - 1]]) or otherwise
 
-class Prompts:
-    """The places of recorded prompts. Those of a question are remembered until it is forgotten."""
+    def _settle(self, call: SentCall, prompt: Prompt) -> None:
+        """Adds what a call sent that has ended."""
+        self._use(prompt.pieces, call.task, call.end)
+        if (own := self._own.get(call.task)) is not None:
+            own.update(prompt.pieces[_length_among(prompt, own) :].tolist())
+            self.longest_of[call.task] = max(call.input_tokens, self.longest_of.get(call.task, 0))
+        if len(prompt.pieces):
+            self._known["tokens"][prompt.pieces[-1]] = call.input_tokens
+        for mark in marks_of(call, prompt):
+            key = prompt.texts[mark].key
+            self._marked[key] = call.input_tokens if mark == len(prompt.texts) - 1 else self._marked.get(key)
 
-    def __init__(self, beginnings: Beginnings, sent: Sent) -> None:
-        self._beginnings = beginnings
-        self._sent = sent
-        self._places: defaultdict[int, dict[tuple[str, int], Place]] = defaultdict(dict)
+    def _use(self, pieces: NDArray[np.int64], task: int, now: float) -> None:
+        self._known["time"][pieces] = now
+        first = self._known["task"][pieces]
+        self._known["by_several"][pieces] |= (first != task) & (first != _NOBODY)
+        self._known["task"][pieces[first == _NOBODY]] = task
 
-    def place(self, call: SentCall) -> Place:
-        """Raises `DataError` where texts are missing."""
-        known, tools = self._places[call.task], call.form.tools
-        rest: list[Beginning] = []
-        last = call.last
-        while last and (tools, last) not in known:
-            rest.append(self._beginnings.part(last))
-            last = rest[-1].before
-        if last:
-            place = known[tools, last]
-        else:
-            place = Place([], 0)
-            if tools:  # a schema that constrains the reply is in no count of tokens
-                place = self._with_text(place, tools, hash(tools))
-        for part in reversed(rest):
-            place = known[tools, part.id] = self._with_text(place, *self._text(part))
-        return place
-
-    def forget(self, task: int) -> None:
-        self._places.pop(task, None)
-
-    def _with_text(self, place: Place, text: str, id_: int) -> Place:
-        before = place.text(len(place) - 1) if len(place) else Text(self._sent.root, 0, 0, 0)
-        pieces = [text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK)]
-        branch, depth = self._sent.grown(before.branch, before.depth, pieces)
-        return place.extended(Text(branch, depth, before.characters + len(text), hash((before.key, id_))))
+    def _number(self, end: Text) -> int:
+        number = self._numbers.setdefault(end.beginning, len(self._numbers))
+        if number == len(self._known):
+            self._known = np.concatenate([self._known, np.full(number, _UNKNOWN)])
+        self._known["characters"][number] = end.characters
+        return number
 
     def _text(self, part: Beginning) -> tuple[str, int]:
         """The content of a message with its tool calls, which a provider reads as text, too; and its id."""
@@ -323,38 +217,25 @@ class Prompts:
             return content, part.text
         return content + json.dumps(calls), hash((part.text, json.dumps(calls)))
 
+    def _forget_oldest(self) -> None:
+        known = self._known[: len(self._numbers)]
+        kept = known["used"] > np.median(known["used"])
+        new = np.where(kept, np.cumsum(kept) - 1, _NOBODY)
+        self._numbers = {beginning: int(new[old]) for beginning, old in self._numbers.items() if kept[old]}
+        self._known = np.concatenate([known[kept], np.full(len(known), _UNKNOWN)])
+        self._own = {task: {int(new[old]) for old in own if kept[old]} for task, own in self._own.items()}
+        self._recent.clear()
+        self._pending = [
+            (end, number, call, prompt._replace(pieces=new[prompt.pieces[kept[prompt.pieces]]]))
+            for end, number, call, prompt in self._pending
+        ]
 
-class Marked:
-    """When beginnings that end at a mark of a request were sent."""
 
-    def __init__(self) -> None:
-        self._sent: dict[int, None] = {}  # by the key of their last text, the one not sent for longest first
-        self._pending: list[tuple[float, int, list[int], int]] = []
-        self.tokens_of: dict[int, int] = {}
-        """Input tokens of the prompts that ended at a mark."""
+def _length_among(prompt: Prompt, beginnings: set[int]) -> int:
+    """How many of its beginnings are among these: with one all shorter ones are."""
+    return bisect_left(prompt.pieces, True, key=lambda number: number not in beginnings)
 
-    def longest(self, place: Place, marks: Sequence[int], call: SentCall) -> int | None:
-        """The last text of the longest beginning, up to the last mark, that an earlier call has marked."""
-        while self._pending and self._pending[0][0] <= call.start:
-            _, _, keys, tokens = heapq.heappop(self._pending)
-            self._use(keys)
-            if tokens:
-                self.tokens_of[keys[-1]] = tokens
-        positions = range(marks[-1], -1, -1) if marks else ()
-        return next((position for position in positions if place.text(position).key in self._sent), None)
 
-    def send(self, place: Place, marks: Sequence[int], found: int | None, call: SentCall) -> None:
-        if found is not None:
-            self._use([place.text(found).key])
-        keys = [place.text(mark).key for mark in marks]
-        tokens = call.input_tokens if marks and marks[-1] == len(place) - 1 else 0
-        heapq.heappush(self._pending, (call.end, call.number, keys, tokens))
-
-    def _use(self, keys: Sequence[int]) -> None:
-        for key in keys:
-            self._sent.pop(key, None)
-            self._sent[key] = None
-        while len(self._sent) > _MOST:
-            oldest = next(iter(self._sent))
-            del self._sent[oldest]
-            self.tokens_of.pop(oldest, None)
+def marks_of(call: SentCall, prompt: Prompt) -> list[int]:
+    """The texts of the prompt that cacheable prefixes end at: tools come before the messages."""
+    return [at for mark in call.marks if (at := mark + bool(call.form.tools)) < len(prompt.texts)]

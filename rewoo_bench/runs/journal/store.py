@@ -24,10 +24,10 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from zlib import compress, decompress
 
 from anyio import CancelScope, to_thread
@@ -60,6 +60,8 @@ _log = logging.getLogger(__name__)
 
 _Table = Literal["texts", "prompts", "calls", "questions"]
 _Row = tuple[_Table, tuple[Any, ...]]
+_Handed = tuple[Sequence[_Row], "asyncio.Future[None] | None"]
+"""Rows, and who waits for them."""
 
 # Texts come first, since messages name them, and these before calls.
 _INSERTS: dict[_Table, str] = {
@@ -72,12 +74,6 @@ _ROWS_A_STATEMENT = 64  # each statement waits for the interpreter's lock, and a
 _LONG = 64  # characters of an answer's text: a longer one is kept beside the texts of prompts
 _TEXT_ID = "text_id"
 _LEVEL = 6  # of compression: rows of calls repeat their names
-
-
-class _Handed(NamedTuple):
-    rows: Sequence[_Row]
-    on_disk: asyncio.Future[None] | None
-    """None where nobody waits."""
 
 
 class Writer:
@@ -101,7 +97,7 @@ class Writer:
         """Returns when the rows are on disk, also where it is cancelled meanwhile. Raises `JournalError`."""
         self.check()
         on_disk = self._loop.create_future()
-        self._queue.put(_Handed(rows, on_disk))
+        self._queue.put((rows, on_disk))
         with CancelScope(shield=True):
             await on_disk
         self.check()
@@ -109,7 +105,7 @@ class Writer:
     def hand(self, rows: Sequence[_Row]) -> None:
         """Writes the rows soon, and before all that is handed in later. Raises `JournalError`."""
         self.check()
-        self._queue.put(_Handed(rows, None))
+        self._queue.put((rows, None))
 
     def check(self) -> None:
         """Raises `JournalError` where a group couldn't be written: nothing is written any more."""
@@ -130,27 +126,27 @@ class Writer:
                 while True:
                     group.append(self._queue.get_nowait())
             self._write([handed for handed in group if handed is not None])
-            self._checkpoint("PASSIVE")
+            with suppress(sqlite3.Error):  # the records stay in the log, and the next commit says what is wrong
+                self._database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         with suppress(sqlite3.Error):  # somebody reads it, or the disk is full
             self._database.execute("PRAGMA busy_timeout = 1000")
             self._database.execute("PRAGMA journal_mode = DELETE").fetchall()
         self._database.close()
 
     def _write(self, group: Sequence[_Handed]) -> None:
-        rows = [row for handed in group for row in handed.rows]
+        rows = [row for handed, _ in group for row in handed]
         if rows and self._failure is None:
             try:
                 self._commit(rows)
-            except (sqlite3.Error, OSError) as error:
+            except Exception as error:  # also a bug: the run ends with it, and nobody waits for a thread that has ended
                 self._failure = str(error)
-            except Exception as error:  # a bug: the run ends with it, and nobody waits for a thread that has ended
-                _log.exception("%s: a record can't be written", self._path)
-                self._failure = f"{type(error).__name__}: {error}"
+                if not isinstance(error, sqlite3.Error | OSError):
+                    _log.exception("%s: a record can't be written", self._path)
 
         def tell() -> None:
-            for handed in group:
-                if handed.on_disk and not handed.on_disk.done():  # its task was cancelled
-                    handed.on_disk.set_result(None)
+            for _, on_disk in group:
+                if on_disk and not on_disk.done():  # its task was cancelled
+                    on_disk.set_result(None)
 
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(tell)
@@ -160,31 +156,20 @@ class Writer:
         for table, values in rows:
             plain = [replace_surrogates(value) if isinstance(value, str) else value for value in values]
             of_table[table].append(tuple(plain))
-        try:
-            self._transact(of_table)
-        except sqlite3.OperationalError:  # of a full disk: once the log is in the file, its space is free
-            self._checkpoint("TRUNCATE")
-            self._transact(of_table)
-        self.calls += len(of_table["calls"])
-
-    def _transact(self, of_table: dict[_Table, list[tuple[Any, ...]]]) -> None:
         self._database.execute("BEGIN IMMEDIATE")
         try:
             for table, insert in _INSERTS.items():
                 for start in range(0, len(of_table[table]), _ROWS_A_STATEMENT):
                     part = of_table[table][start : start + _ROWS_A_STATEMENT]
                     places = f"({', '.join('?' * len(part[0]))})"
-                    values = [value for row in part for value in row]
-                    self._database.execute(f"{insert} VALUES {', '.join([places] * len(part))}", values)
+                    flat = [value for row in part for value in row]
+                    self._database.execute(f"{insert} VALUES {', '.join([places] * len(part))}", flat)
             self._database.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 self._database.execute("ROLLBACK")
             raise
-
-    def _checkpoint(self, how: Literal["PASSIVE", "TRUNCATE"]) -> None:
-        with suppress(sqlite3.Error):  # the records stay in the log, and the next commit says what is wrong
-            self._database.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+        self.calls += len(of_table["calls"])
 
 
 @dataclass(slots=True)
@@ -201,16 +186,6 @@ class Spent:
         self.unpriced |= bool(tokens) and cost_usd is None
 
 
-@dataclass(slots=True)
-class Survey:
-    """What is in a journal: the number of calls, their cost, and what is lost in words."""
-
-    calls: int = 0
-    spent: Spent = field(default_factory=Spent)
-    loss: str = ""
-    """Empty where no call is missing."""
-
-
 class JournalReader:
     """A journal that is only read; `read_journal` opens one."""
 
@@ -218,23 +193,20 @@ class JournalReader:
         self.database = database
         self.beginnings = Beginnings(database)
 
-    def survey(self, recorded_calls: int = 0) -> Survey:
-        """`recorded_calls` is the least number of calls that there should be. Raises `JournalError`."""
+    def survey(self) -> tuple[int, Spent]:
+        """The number of calls, and what they cost. Raises `JournalError`."""
         unpriced = "max(billed_tokens > 0 AND cost_usd IS NULL)"
         ((calls, tokens, cost_usd, unpriced),) = self.database.read(
             # Never less than nothing: somebody else's journal would raise the cap of who resumes it.
             f"SELECT count(*), sum(max(billed_tokens, 0)), sum(max(cost_usd, 0)), {unpriced} FROM calls"
         )
-        found = Survey(calls, Spent(tokens or 0, cost_usd or 0.0, bool(unpriced)))
-        if found.calls < recorded_calls:
-            found.loss = f"{recorded_calls - found.calls:,} of {recorded_calls:,} recorded calls are missing"
-        return found
+        return calls, Spent(tokens or 0, cost_usd or 0.0, bool(unpriced))
 
     def calls(self, task: TaskKey) -> list[CallRecord]:
         """The recorded calls of a question, in the order written."""
         rows = self.database.rows("calls", "WHERE task = ? ORDER BY rowid", (str(task),))
         return [
-            CallRecord(task, CallKey(*row[1:6]), row[6], (), self.answer(row[8]), row[9], row[10], text_ids=row[7])
+            CallRecord(task, CallKey(*row[1:6]), row[6], None, self.answer(row[8]), row[9], row[10], text_ids=row[7])
             for row in rows
         ]
 
@@ -263,21 +235,21 @@ class JournalReader:
 
     def finished(self) -> set[str]:
         """The finished tasks, as text: all but those that the infrastructure failed."""
-        return {row[0] for row in self.database.each("questions") if not row[1]}
-
-    def mean_cost(self) -> Spent:
-        """The mean cost of a finished task; of one that was begun, where none is finished."""
-        finished, spent = self.finished(), dict[str, Spent]()
-        for task, tokens, cost_usd in self.database.read("SELECT task, billed_tokens, cost_usd FROM calls"):
-            spent.setdefault(task, Spent()).add(tokens, cost_usd)
-        tasks = [each for task, each in spent.items() if task in finished] or list(spent.values())
-        count = max(1, len(tasks))
-        tokens = round(sum(each.tokens for each in tasks) / count)
-        return Spent(tokens, sum(each.cost_usd for each in tasks) / count)
+        return {task for (task,) in self.database.read("SELECT task FROM questions WHERE NOT failed")}
 
     def failed(self) -> set[str]:
         """The tasks that the infrastructure failed when they were last asked, as text."""
-        return {row[0] for row in self.database.each("questions") if row[1]}
+        return {task for (task,) in self.database.read("SELECT task FROM questions WHERE failed")}
+
+    def mean_cost(self) -> Spent:
+        """The mean cost of a finished task; of one that was begun, where none is finished."""
+        of_tasks = "SELECT sum(billed_tokens) AS tokens, total(cost_usd) AS cost FROM calls {} GROUP BY task"
+        for chosen in ("WHERE task IN (SELECT task FROM questions WHERE NOT failed)", ""):
+            query = f"SELECT avg(tokens), avg(cost) FROM ({of_tasks.format(chosen)})"
+            ((tokens, cost_usd),) = self.database.read(query)
+            if tokens is not None:
+                return Spent(round(tokens), cost_usd)
+        return Spent()
 
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """The results of questions, in their order: rows and trace of each finished one."""
@@ -294,10 +266,10 @@ class Journal(JournalReader):
     `spent` covers all calls in it; `is_new`: it had none when it was opened.
     """
 
-    def __init__(self, database: JournalFile, writer: Writer, survey: Survey) -> None:
+    def __init__(self, database: JournalFile, writer: Writer, spent: Spent) -> None:
         super().__init__(database)
-        self.spent = survey.spent
-        self.is_new = not survey.calls
+        self.spent = spent
+        self.is_new = not writer.calls
         self._writer = writer
         self._unwritten: list[_Row] = []
         self._written = KnownTexts[tuple[str, int], bool]()  # so that not every call writes its whole prompt
@@ -324,7 +296,7 @@ class Journal(JournalReader):
     def put_call(self, record: CallRecord) -> None:
         """Adds the call, which is written together with the next record that is waited for. Raises `JournalError`."""
         self._writer.check()
-        key, answer, ids = record.key, record.answer, self._add_prompt(RecordedPrompt.of(record.prompt))
+        key, answer, ids = record.key, record.answer, self._add_prompt(record.prompt)
         if isinstance(text := answer.get("text"), str) and len(text) > _LONG:  # it is sent on with the next prompts
             answer = {name: value for name, value in answer.items() if name != "text"} | {_TEXT_ID: text_id(text)}
             self._add_text(answer[_TEXT_ID], text)
@@ -351,8 +323,9 @@ class Journal(JournalReader):
         self.database.close()  # first: the last connection leaves one file
         await self._writer.close()
 
-    def _add_prompt(self, prompt: RecordedPrompt) -> bytes:
+    def _add_prompt(self, prompt: RecordedPrompt | None) -> bytes:
         """The prompt's ids; what isn't known to be in the journal is written."""
+        assert prompt is not None  # only records that were read have none
         part = prompt.last
         while part is not None and self._is_new("prompts", part.id):
             self._add_text(part.text_id, part.text)
@@ -382,9 +355,9 @@ async def open_journal(path: Path, *, recorded_calls: int = 0, accept_loss: bool
     `recorded_calls` is the least number of calls that it should have. Raises `DataError` where calls are missing,
     unless `accept_loss`, and for another kind of file.
     """
-    connection, survey = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
+    connection, calls, spent = await to_thread.run_sync(_open, path, recorded_calls, accept_loss)
     reading = sqlite3.connect(path, check_same_thread=False, timeout=30)
-    journal = Journal(JournalFile(path, reading), Writer(path, connection, survey.calls), survey)
+    journal = Journal(JournalFile(path, reading), Writer(path, connection, calls), spent)
     try:
         yield journal
     finally:
@@ -397,14 +370,8 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
     if not await to_thread.run_sync(path.is_file):
         way = "expected a folder that `rewoo-bench run` wrote (a published copy has no journal)"
         raise DataError(f"no recorded run: there is no {str(path)!r}; {way}")
-    database = await to_thread.run_sync(connect_to_read, path)
-    journal = JournalReader(database)
-    try:
-        if loss := (await to_thread.run_sync(journal.survey)).loss:
-            _log.warning("%s: %s; a replay can't answer them", path, loss)
-        yield journal
-    finally:
-        database.close()
+    with closing(await to_thread.run_sync(connect_to_read, path)) as database:
+        yield JournalReader(database)
 
 
 def is_unused(path: Path) -> bool:
@@ -412,32 +379,30 @@ def is_unused(path: Path) -> bool:
     try:
         if path.stat().st_size == 0:
             return True
-        with closing(connect_to_read(path, check=False)) as database:
+        with closing(connect_to_read(path)) as database:
             return not database.read("SELECT 1 FROM calls LIMIT 1")
     except (OSError, DataError, JournalError):
         return False
 
 
-def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, Survey]:
-    """A connection to write with, and what was in the journal. Raises `DataError`."""
+def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, int, Spent]:
+    """A connection to write with, and number and cost of the calls that the journal has. Raises `DataError`."""
+    calls, spent = 0, Spent()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        survey = Survey()
         if path.exists() and path.stat().st_size:
-            try:
-                with closing(connect_to_read(path, check=False)) as database:
-                    survey = JournalReader(database).survey(recorded_calls)
-            except JournalError as error:
-                raise damaged(path, str(error).rpartition(": ")[2]) from None
-        elif recorded_calls:
-            survey.loss = f"the file is missing or empty, and with it {recorded_calls:,} recorded calls"
-        if survey.loss and not accept_loss:
-            raise DataError(
-                f"{path}: {survey.loss}; bring back the file as it was, or ask again what is missing: "
-                f"{resume_command(path.parent)} --accept-loss"
-            )
-        if survey.loss:
-            _log.warning("%s: %s; what is needed of them is asked again; their cost is in no sum", path, survey.loss)
-        return connect_to_write(path), survey
+            with closing(connect_to_read(path)) as database:
+                calls, spent = JournalReader(database).survey()
+        if calls < recorded_calls:
+            loss = f"{recorded_calls - calls:,} of {recorded_calls:,} recorded calls are missing"
+            if not accept_loss:
+                raise DataError(
+                    f"{path}: {loss}; bring back the file as it was, or ask again what is missing: "
+                    f"{resume_command(path.parent)} --accept-loss"
+                )
+            _log.warning("%s: %s; what is needed of them is asked again; their cost is in no sum", path, loss)
+        return connect_to_write(path), calls, spent
+    except JournalError as error:
+        raise damaged(path, str(error).rpartition(": ")[2]) from None
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from parts import architecture
+from timing import counted_calls
 
 from rewoo_bench.calls.caps import CallEstimate, Caps, Reservation, RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls, LiveModel
@@ -221,3 +223,23 @@ async def test_the_first_reason_for_the_end_of_a_run_counts() -> None:
     shutdown.request(RunStopped("first"))
     shutdown.request(RunStopped("second"))
     assert str(shutdown.reason) == "first"
+
+
+async def test_the_work_of_keeping_a_cap_grows_with_the_calls_and_not_with_their_square() -> None:
+    async def work(calls: int) -> int:
+        caps = caps_of(RunLimits(run_tokens=10**6), Spent())
+        in_turn = CallEstimate(10**6, 0, None)  # each takes all the room
+
+        async def call() -> None:
+            reservation = await caps.reserve(in_turn)
+            await anyio.lowlevel.checkpoint()
+            caps.release(reservation, CallCost())
+
+        with counted_calls() as count:
+            async with anyio.create_task_group() as group:
+                for _ in range(calls):
+                    group.start_soon(call)
+        return count[0]
+
+    await work(1)
+    assert await work(200) < 2.5 * await work(100)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from parts import Query, Told, model_call, toolbox
+from timing import counted_calls
 
 from rewoo_bench.calls.meter import Limits, Meter, not_working
 from rewoo_bench.errors import LimitReached, ModelError, ToolError, UsageError
@@ -36,7 +38,7 @@ async def test_a_row_is_the_sum_of_its_calls() -> None:
     for role in ("planner", "solver"):
         with at_place(role):
             await meter.complete(Request(ASK, role=role))
-    assert meter.usage == Usage(20, 8, 4, 2)
+    assert sum((call.usage for call in meter.calls), Usage()) == Usage(20, 8, 4, 2)
     assert meter.cost_usd == 0.75
     assert [(call.index, call.kind, call.role, call.place, call.status) for call in meter.calls] == [
         (0, "model", "planner", Place("planner"), "ok"),
@@ -106,7 +108,7 @@ async def test_tools_are_counted_as_they_ended() -> None:
         ("tool", "Search", "empty"),
         ("tool", "Search", "error"),
     ]
-    assert meter.usage == Usage()
+    assert all(call.usage == Usage() for call in meter.calls)
 
 
 @pytest.mark.anyio
@@ -123,7 +125,7 @@ async def test_the_llm_tools_own_calls_are_counted_and_can_be_told_apart() -> No
         ("model", "tool", "E2", 1, "error"),
         ("tool", "tool", "E2", 1, "error"),
     ]
-    assert meter.usage == TWELVE
+    assert [call.usage.total_tokens for call in meter.calls] == [12, 0, 0, 0]
 
 
 @pytest.mark.anyio
@@ -298,3 +300,26 @@ async def test_calls_of_a_question_wait_where_those_in_flight_may_use_up_the_res
             for _ in range(3):
                 group.start_soon(meter.complete, Request(ASK, role="agent"))
         assert (peak, len(meter.calls)) == (most, calls)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("limits", [Limits(tokens=10**9), Limits(tokens=10_000), Limits(cost_usd=10**6)])
+async def test_the_work_of_keeping_a_limit_grows_with_the_calls_and_not_with_their_square(limits: Limits) -> None:
+    """Also where most of them wait for room."""
+
+    class Slow(ScriptedModel):
+        async def complete(self, request: Request) -> Completion:
+            await anyio.lowlevel.checkpoint()
+            return await super().complete(request)
+
+    async def work(calls: int) -> int:
+        meter = Meter({"": Slow([priced(0.5)] * calls)}, limits)
+        with counted_calls() as count:
+            async with anyio.create_task_group() as group:
+                for _ in range(calls):
+                    group.start_soon(meter.complete, Request(ASK, role="agent"))
+        assert len(meter.calls) == calls
+        return count[0]
+
+    await work(1)
+    assert await work(200) < 2.5 * await work(100)

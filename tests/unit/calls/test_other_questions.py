@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from rewoo_bench.calls.meter import PromptWatch, RunQuestions
+from rewoo_bench.calls.other_questions import PromptWatch, RunQuestions
 from rewoo_bench.types import Document, Example, Message
 
 OTHER = "Which river flows through the capital of Ukraine?"

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from rewoo_bench.calls.caps import RunLimits, Totals, higher_cap
+from rewoo_bench.calls.caps import RunLimits, Totals
 from rewoo_bench.errors import CapReached
 from rewoo_bench.runs.journal.store import Spent
 
 
 @pytest.mark.parametrize(
-    ("limits", "spent", "mean", "tasks", "flag"),
+    ("limits", "spent", "flag"),
     [
-        (RunLimits(run_tokens=250), Spent(tokens=260), Spent(tokens=260), 2, "--run-tokens 580"),
-        (RunLimits(run_tokens=1), Spent(tokens=3), Spent(tokens=3), 1, "--run-tokens 4"),
-        (RunLimits(run_cost=0.5), Spent(cost_usd=0.52), Spent(cost_usd=0.52), 10, "--run-cost 5.8"),
-        (RunLimits(run_cost=1e-05), Spent(cost_usd=2e-05), Spent(cost_usd=2e-05), 2, "--run-cost 4.4e-05"),
-        # Ten questions of 0.008 dollars; one is finished, and three others have cost nearly as much.
-        (RunLimits(run_cost=0.03), Spent(cost_usd=0.03), Spent(cost_usd=0.008), 10, "--run-cost 0.088"),
-        (RunLimits(run_cost=0.03), Spent(cost_usd=0.03), Spent(cost_usd=0.001), 10, "--run-cost 0.033"),
-        (RunLimits(run_cost=1.0), Spent(tokens=3, unpriced=True), Spent(tokens=3), 2, "--run-cost none"),
+        (RunLimits(run_tokens=2_500_000), Spent(tokens=2_600_001), "--run-tokens 5200002"),
+        (RunLimits(run_cost=0.5), Spent(cost_usd=0.52), "--run-cost 1.04"),
+        (RunLimits(run_cost=1e-05), Spent(cost_usd=2e-05), "--run-cost 4e-05"),
+        (RunLimits(run_cost=1.0), Spent(tokens=3, unpriced=True), "--run-cost none"),
     ],
 )
-def test_a_run_that_a_cap_ended_continues_with_another(
-    limits: RunLimits, spent: Spent, mean: Spent, tasks: int, flag: str
-) -> None:
-    reached = limits.exceeded(Totals(tasks=tasks, done=tasks - 1, spent=spent))
+def test_a_run_that_a_cap_ended_continues_with_another(limits: RunLimits, spent: Spent, flag: str) -> None:
+    reached = limits.exceeded(Totals(tasks=2, done=1, spent=spent))
     assert isinstance(reached, CapReached)
-    assert higher_cap(reached, mean=mean, tasks=tasks) == flag
+    assert reached.higher == flag
 
 
 def test_failed_answers_are_no_cap() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from rewoo_bench.cli.main import group, main
+from rewoo_bench.cli.main import group
 
 
 def completed(*words: str) -> list[tuple[str, str]]:
@@ -55,17 +55,3 @@ def test_models_are_completed(flag: str) -> None:
 def test_runs_are_completed_as_folders(command: str) -> None:
     found = completed(*command.split(), "results/l")
     assert found == [("plain", "results/local/20261122-093000-rewoo"), ("dir", "results/l")]
-
-
-def test_the_flags_of_a_run_are_completed() -> None:
-    assert {value for _, value in completed("run", "--run-")} == {"--run-tokens", "--run-cost"}
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_command_prints_the_script_of_a_shell(
-    shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("_REWOO_BENCH_COMPLETE", f"{shell}_source")
-    with pytest.raises(SystemExit):
-        main([])
-    assert "_REWOO_BENCH_COMPLETE=" in capsys.readouterr().out or shell == "bash"

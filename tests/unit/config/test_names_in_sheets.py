@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
-from rewoo_bench.config.price_sheets import is_same_model, named_tariff, price_of
-from rewoo_bench.models.hosted.providers import find_price_entry
+from rewoo_bench.config.price_sheets import named_tariff, price_of
+from rewoo_bench.config.price_table import find_price_entry, is_same_model
 
 
 @pytest.mark.parametrize(
@@ -14,7 +16,6 @@ from rewoo_bench.models.hosted.providers import find_price_entry
         ("gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini"),
         ("openai/gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini"),
         ("azure/gpt-4o-mini", "openai:gpt-4o-mini"),
-        ("azure/gpt-4o-2024-05-13", "openai:gpt-4o-2024-05-13"),
         ("claude-sonnet-4-5-20250929", "anthropic:claude-sonnet-4-5"),
         ("openrouter/anthropic/claude-sonnet-4.5", "anthropic:claude-sonnet-4-5"),
         ("vertex_ai/claude-sonnet-4-5@20250929", "anthropic:claude-sonnet-4-5"),
@@ -27,10 +28,30 @@ def test_a_snapshot_and_a_prefix_find_the_price_of_the_model(name: str, price: s
 
 
 @pytest.mark.parametrize(
-    "name", ["gpt-4o-audio-preview-2024-12-17", "o3-pro-2025-06-10", "ft:gpt-4o-mini-2024-07-18:me::1", "gpt-4o-20"]
+    ("name", "price"),
+    [
+        ("ft:gpt-4o-mini-2024-07-18:me::1", None),
+        ("gpt-4o-20", None),
+        ("claude-sonnet-4-5-mine", None),
+        ("o3-pro-2025-06-10", "openai:o3-pro"),
+        ("azure/gpt-4o-2024-05-13", "openai:gpt-4o-2024-05-13"),
+    ],
 )
-def test_what_stands_between_name_and_date_is_another_model(name: str) -> None:
-    assert price_of(name) is None
+def test_another_model_has_its_own_price_or_none(name: str, price: str | None) -> None:
+    assert price_of(name) == price
+
+
+def test_a_model_that_no_sheet_has_is_at_litellms_price_under_its_providers_rule() -> None:
+    tariff, entry = named_tariff("openai:gpt-4.1-mini"), find_price_entry("gpt-4.1-mini")
+    assert entry
+    rates = entry.rates(1)
+    assert rates
+    assert (tariff.input, tariff.output, tariff.cache_read) == (rates["input"], rates["output"], rates["cached_input"])
+    assert tariff.under == (
+        "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes; "
+        f"gpt-4.1-mini's prices in litellm {version('litellm')}"
+    )
+    assert named_tariff("openai:gpt-3.5-turbo-0125").rule is None  # its cached input isn't cheaper
 
 
 def test_a_sheet_alone_has_the_price_of_a_snapshot() -> None:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from loader_rows import own_set, sample_row, written
+from loader_rows import own_set, written
 from pydantic import BaseModel
 
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.config.named import tools_for
-from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.evaluation.inputs import input_notes, read_run_inputs
+from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Model, Tool, Trajectory
 
 REWOO, REACT = ("Search", "LLM"), ("Search", "Lookup")
@@ -48,11 +45,6 @@ def test_an_architecture_has_the_tools_that_the_questions_need(
     own: tuple[str, ...], wanted: tuple[str, ...], expected: str
 ) -> None:
     assert " ".join(tools_for({name: ToolSettings() for name in own}, wanted)) == expected
-
-
-def test_an_architectures_own_settings_of_a_tool_stay() -> None:
-    settings = {"LLM": ToolSettings(prompt="llm.txt", max_tokens=9), "Search": ToolSettings()}
-    assert tools_for(settings, ["Calculator", "LLM"])["LLM"] == settings["LLM"]
 
 
 class Search:
@@ -89,16 +81,6 @@ def test_two_tools_of_one_name_are_refused() -> None:
         tools_for({"Search": ToolSettings()}, ["Search", "test_tools:Search"])
     with pytest.raises(SpecError, match="two tools have the name 'Search'"):
         load_architecture("rewoo?tools=Search+test_tools:Search", style="multihop")
-
-
-def test_bundled_architectures_take_the_tools_and_their_options_win() -> None:
-    wanted = ("Calculator", "LLM")
-    plain = {name: load_architecture(name, style="multihop", tools=wanted) for name in ("rewoo", "react", "direct")}
-    assert [list(each.spec.tools) for each in plain.values()] == [["Calculator", "LLM"], ["Calculator"], []]
-    assert plain["rewoo"].tool_prompts.keys() == {"LLM"}
-    chosen = load_architecture("rewoo?tools=Search", style="multihop", tools=wanted)
-    assert list(chosen.spec.tools) == ["Search"]
-    assert list(load_architecture("agent:python a.py", style="multihop", tools=wanted).spec.tools) == ["Calculator"]
 
 
 class NamesTools:
@@ -144,12 +126,6 @@ def test_an_architecture_that_would_be_left_without_a_tool_is_refused(name: str,
     assert not model.requests
 
 
-def test_an_architecture_without_tools_of_its_own_needs_none() -> None:
-    model = ScriptedModel(["Answer: x"])
-    (result,) = anyio.run(lambda: evaluate("sample", "direct", model=model, questions=1, tools=("none",)))
-    assert result.trajectory.answer == "x"
-
-
 @pytest.mark.parametrize(
     ("name", "tools", "shots"),
     [
@@ -168,21 +144,6 @@ def test_with_tools_of_ones_own_only_exemplars_whose_tools_are_there_are_shown(
     assert max(map(len, made.prompts.exemplars.values())) == shots
     parents = [len(each.prompts.exemplars["agent"]) for each in made.parents if "agent" in each.prompts.exemplars]
     assert parents in ([], [shots])
-
-
-def test_exemplars_of_ones_own_stay_whatever_they_call(tmp_path: Path) -> None:
-    shutil.copytree(bundled_folder("architectures"), tmp_path / "all")
-    mine, tools = str(tmp_path / "all" / "react"), ("test_tools:Glossary",)
-    (made,) = anyio.run(lambda: read_run_inputs(RunOptions((mine,), tools=tools))).architectures
-    assert len(made.prompts.exemplars["agent"]) == 6
-
-
-def test_a_line_says_what_exemplars_that_are_left_out_would_cost() -> None:
-    inputs = anyio.run(lambda: read_run_inputs(RunOptions(("react", "direct"), tools=("test_tools:Glossary",))))
-    (note,) = input_notes(inputs.dataset, inputs.architectures, None)
-    whole = load_architecture("react", style="multihop").prompts.shots("agent")
-    assert f"{sum(count_tokens(message.content) for message in whole):,} tokens" in note
-    assert "Search and Lookup" in note
 
 
 @pytest.mark.parametrize("name", ["react", "react-native", "rewoo", "router"])
@@ -232,7 +193,3 @@ def test_an_unknown_tool_is_named_where_it_stands(tmp_path: Path) -> None:
         answer("sample", tools=("search",))
     with pytest.raises(SpecError, match="--tools: Search is named twice"):
         answer("sample", tools=("Search", "Search"))
-
-
-def test_a_lone_file_has_the_tools_of_its_format(tmp_path: Path) -> None:
-    assert load_dataset_examples(str(written(tmp_path, "own.jsonl", [sample_row()]))).tools == ()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import anyio
+import anyio.lowlevel
 import pytest
+from timing import counted_calls
 
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
@@ -47,25 +51,37 @@ async def test_a_question_alone_has_all_places_and_waits_until_the_others_end() 
     pool.add(worker)
     order, go = [], anyio.Event()
 
-    async def alone() -> None:
-        async with pool.place(alone=True):
-            order.append(("alone", worker.taken))
-
-    async def other(name: str) -> None:
-        async with pool.place(alone=False):
+    async def ask(name: str, *, alone: bool = False) -> None:
+        async with pool.place(alone=alone):
             order.append((name, worker.taken))
             await go.wait()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(other, "before")
-        await settle()
-        group.start_soon(alone)
-        await settle()
-        group.start_soon(other, "after")  # while one waits for the whole worker, nobody else begins there
-        await settle()
+        for name in ("before", "alone", "after"):  # who asks later begins later
+            group.start_soon(partial(ask, name, alone=name == "alone"))
+            await settle()
         assert order == [("before", 1)]
         go.set()
     assert order == [("before", 1), ("alone", 2), ("after", 1)]
+
+
+async def test_the_work_of_giving_places_grows_with_the_questions_and_not_with_their_square() -> None:
+    async def work(questions: int) -> int:
+        pool = Pool()
+        pool.add(PoolWorker(0, None, places=4))
+
+        async def ask() -> None:
+            async with pool.place(alone=False):
+                await anyio.lowlevel.checkpoint()
+
+        with counted_calls() as count:
+            async with anyio.create_task_group() as group:
+                for _ in range(questions):
+                    group.start_soon(ask)
+        return count[0]
+
+    await work(1)
+    assert await work(200) < 2.5 * await work(100)
 
 
 async def test_a_dead_worker_has_no_places_and_the_end_of_all_workers_is_an_error() -> None:

@@ -50,13 +50,6 @@ def test_a_crash_of_an_agent_counts_as_failed() -> None:
     assert stream.getvalue().endswith(", 1 failed\n")
 
 
-def test_a_question_is_one_line_whatever_its_id_has_in_it() -> None:
-    stream, answered = io.StringIO(), result(0, "Sei\nne")
-    task = replace(answered.task, example=replace(answered.task.example, id="a\nb"))
-    Progress(1, shown=False, verbose=True, stream=stream).add(replace(answered, task=task))
-    assert len(stream.getvalue().splitlines()) == 1
-
-
 def test_none_where_none_is_wanted() -> None:
     stream = io.StringIO()
     Progress(1, shown=False, stream=stream).add(result())

@@ -10,7 +10,7 @@ import pytest
 from parts import model_call, result
 
 from rewoo_bench.calls.caps import RunLimits, Totals
-from rewoo_bench.calls.live import LiveCalls, RequestRefused
+from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.errors import (
     HarnessFault,
@@ -42,7 +42,8 @@ def crashed(calls: Sequence[Call]) -> list[Result]:
 def refused(index: int, model: str = "m", *, unreachable: bool = False, **values: Any) -> Result:
     """A question whose first request the provider of `model` refused."""
     error = ModelError("no such model", status=None if unreachable else 404, unreachable=unreachable)
-    return result(index, answer=None, calls=(), refused=RequestRefused(error, model), **values)
+    error.refused_by = model
+    return result(index, answer=None, calls=(), refused=error, **values)
 
 
 async def session_of(
@@ -60,7 +61,7 @@ async def session_of(
     """Adds the results that a session counts to `kept`, in that order; `asked` is called with each question."""
     kept, totals = [] if kept is None else kept, Totals(tasks=len(results) if tasks is None else tasks)
 
-    async def run_task(task: Task, on_event: Any, live: Any) -> Result:
+    async def run_task(task: Task) -> Result:
         if (waiting := asked(task.index)) is not None:
             await waiting
         totals.spent.add(100, 0.01)
@@ -76,7 +77,6 @@ async def session_of(
         grace_s=grace_s,
         on_result=kept.append,
         store=store,
-        on_event=None,
     )
     await session.run()
     return kept
@@ -101,7 +101,7 @@ async def test_a_run_of_refusals_alone_ends_with_the_refusal_after_three_questio
     results = [refused(index, unreachable=unreachable) for index in range(questions)]
     with pytest.raises(ProviderRefused, match="no such model"):
         await session_of(results, kept, asked=indices.append)
-    assert (kept, len(indices)) == ([], asked)
+    assert (kept, len(indices)) == (results[: asked - 1], asked)
 
 
 async def test_refusals_of_one_questions_trials_may_be_its_prompts_and_dont_end_the_run_early() -> None:
@@ -118,39 +118,18 @@ async def test_refusals_are_counted_by_model() -> None:
     assert indices == [0, 1, 2, 3, 4, 5, 6]
 
 
-async def test_while_a_first_call_is_in_flight_refusals_dont_end_the_run() -> None:
-    live, indices = LiveCalls(), list[int]()
-    live.endpoint("m").first_calls = 1
-    with pytest.raises(ProviderRefused):
-        await session_of([refused(n) for n in range(5)], live=live, asked=indices.append)
-    assert len(indices) == 5
+async def test_a_refusal_beside_other_results_is_its_questions_error() -> None:
+    for results in ([result(0, calls=[RECALLED]), refused(1), refused(2)], [refused(0), refused(1), result(2)]):
+        assert await session_of(results) == results
 
 
-async def test_refused_questions_count_once_their_provider_accepts_another() -> None:
-    live, kept, counted = LiveCalls(), list[Result](), list[int]()
-
-    def asked(index: int) -> None:
-        counted.append(len(kept))
-        live.endpoint("m").accepted = live.endpoint("m").accepted or index == 2
-
-    results = [refused(0), refused(1, "n"), result(2), refused(3), result(4)]
-    await session_of(results, kept, live=live, asked=asked)
-    assert counted == [0, 0, 0, 2, 3]  # the other model's waits for the end of the run
-    assert kept == [results[index] for index in (0, 2, 3, 4, 1)]
-
-
-async def test_a_refusal_beside_questions_that_asked_nothing_new_is_its_questions_error() -> None:
-    results = [result(0, calls=[RECALLED]), refused(1), refused(2)]
-    assert await session_of(results) == results
-
-
-async def test_a_question_of_a_provider_that_answered_late_is_not_lost() -> None:
+async def test_a_provider_that_has_accepted_a_request_may_refuse_any_number() -> None:
     live = LiveCalls()
 
     def asked(index: int) -> None:
-        live.endpoint("m").accepted = index == 1  # another process learnt of it
+        live.endpoint("m").accepted |= index == 2
 
-    results = [refused(0), refused(1, "n")]
+    results = [refused(index) for index in range(9)]
     assert await session_of(results, live=live, asked=asked) == results
 
 
@@ -231,18 +210,6 @@ async def test_a_provider_of_an_earlier_session_refuses_questions_but_has_to_be_
         await session_of([refused(n, unreachable=True) for n in range(4)], live=LiveCalls(accepted_before=True))
 
 
-async def test_refusals_before_an_interruption_are_left_to_the_next_session() -> None:
-    live, kept = LiveCalls(), list[Result]()
-
-    def asked(index: int) -> None:
-        if index == 1:
-            live.shutdown.request()
-
-    with pytest.raises(RunStopped, match="interrupted"):
-        await session_of([refused(index) for index in range(4)], kept, live=live, asked=asked)
-    assert kept == []
-
-
 @pytest.mark.parametrize(("error", "kept"), [(UsageError("no"), 1), (JournalError("the disk is full"), 0)])
 async def test_calls_in_flight_are_waited_for_unless_their_answers_cant_be_kept(
     error: RewooBenchError, kept: int
@@ -259,14 +226,3 @@ async def test_calls_in_flight_are_waited_for_unless_their_answers_cant_be_kept(
     with pytest.raises(type(error)):
         await session_of([result(0), result(1)], results, live=live, asked=asked, concurrency=2, grace_s=30.0)
     assert len(results) == kept
-
-
-async def test_a_result_is_stored_before_it_is_counted() -> None:
-    results, stored = [result(0), refused(1, "n"), result(2)], list[Result]()
-    kept = list[Result]()
-
-    async def store(each: Result) -> None:
-        assert each not in kept
-        stored.append(each)
-
-    assert await session_of(results, kept, store=store) == stored == [results[0], results[2], results[1]]

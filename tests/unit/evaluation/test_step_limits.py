@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ import pytest
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.api import bench
-from rewoo_bench.evaluation.inputs import check_step_limits, missing_reader_notes, step_limit_notes
+from rewoo_bench.evaluation.inputs import check_step_limits, step_limit_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
-from rewoo_bench.types import CountsSteps, Hop
+from rewoo_bench.types import CountsSteps
 
 ARCHITECTURES = (
     *("rewoo", "rewoo-lazy", "react", "react-json", "react-native", "plan-execute", "rewoo-react", "llmcompiler"),
@@ -75,18 +74,6 @@ def test_what_is_needed_is_counted_on_the_chain(dataset: str, plan: int, turns: 
     assert needed == wanted
 
 
-def test_a_result_that_is_worked_out_needs_no_step_that_reads_it() -> None:
-    page = Hop("Oslo", "700000", "the population")
-    half = Hop("{0} / 2", "350000", needs=(0,), tool="Calculator")
-    for chain, steps in (
-        ((page,), ["Search", "LLM", "Finish"]),
-        ((page, half), ["Search", "LLM", "Calculator", "Finish"]),
-    ):
-        runner = load_architecture("rewoo-lazy", style="arithmetic").runner
-        assert isinstance(runner, CountsSteps)
-        assert runner.steps_needed(chain) == len(steps)
-
-
 def test_the_largest_need_of_several_architectures_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"need 15 steps of 'rewoo', which takes at most 8: give --max-steps 15$"):
         bench("react,rewoo", out=tmp_path / "run", dataset="chain?hops=1..8", questions=16)
@@ -112,23 +99,10 @@ def test_a_run_that_was_begun_goes_on_as_it_is(tmp_path: Path) -> None:
 def test_a_question_that_no_model_can_answer_within_the_steps_is_said() -> None:
     dataset = load_dataset_examples("sample")
     architectures = [load_architecture(name, style="multihop") for name in ("rewoo", "llmcompiler", "react", "router")]
-    (note,) = step_limit_notes(dataset, architectures)
-    assert note == (
-        "sample: 1 of 100 questions needs more steps than rewoo, llmcompiler may take (8), so no model can answer it "
-        "within that limit; --max-steps 9 is enough"
-    )
-
-
-def test_an_oracle_whose_plans_lack_the_tool_that_reads_is_said_to_be_wrong() -> None:
-    def said(*names: str, tools: tuple[str, ...] = (), model: str = "oracle") -> list[str]:
-        loaded = [load_architecture(name, style="multihop", tools=tools) for name in names]
-        return missing_reader_notes(model, loaded)
-
-    (note,) = said("rewoo", "react", "router", tools=("Search",))
-    assert note.startswith("without the tool LLM the oracle's plans of rewoo can't read a name out of a page")
-    assert said("rewoo?tools=Search") == [note.replace("rewoo", "rewoo?tools=Search")]
-    assert said("react", tools=("Search",)) == said("rewoo", tools=("Search", "LLM")) == said("rewoo") == []
-    assert said("rewoo", tools=("Search",), model="openai/gpt-4o-mini") == []
+    assert step_limit_notes(dataset, architectures) == [
+        f"sample: with 8 steps no model can answer 1 of 100 questions by {name}; --max-steps 9 is enough"
+        for name in ("rewoo", "llmcompiler")
+    ]
 
 
 def test_it_is_said_without_progress_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -136,21 +110,13 @@ def test_it_is_said_without_progress_too(tmp_path: Path, capfd: pytest.CaptureFi
     ids.write_text("sample-100")
     with pytest.raises(SystemExit):
         main(["run", "--arch", "rewoo", "--ids", str(ids), "--model", "oracle", "--no-progress", "--out", out])
-    assert "sample: 1 of 1 questions needs more steps than rewoo may take (8)" in capfd.readouterr().err
+    assert "sample: with 8 steps no model can answer 1 of 1 questions by rewoo" in capfd.readouterr().err
 
 
 def test_with_as_many_steps_as_the_note_says_the_oracle_answers_it(tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"dataset": "sample", "ids": ("sample-100",), "max_steps": 9, "model": "oracle"}
     run = bench("rewoo,rewoo-json,llmcompiler,router", out=tmp_path / "run", **chosen)
     assert set(run.rows["stop_reason"].astype(str)) == {"answered"}
-
-
-@pytest.mark.parametrize(
-    "architecture", ["rewoo", "rewoo-lazy", "rewoo-code", "llmcompiler", "react-code?max_calls=65"]
-)
-def test_the_evidence_of_a_task_of_many_questions_fits_the_prompt(architecture: str, tmp_path: Path) -> None:
-    run = bench(architecture, out=tmp_path / "run", dataset="sample?objectives=20", questions=2, max_steps=65)
-    assert run.rows["exact_match"].all()
 
 
 def test_map_tokens_counts_for_each_question_of_a_task_unless_an_option_says_otherwise() -> None:
@@ -165,14 +131,7 @@ def test_map_tokens_counts_for_each_question_of_a_task_unless_an_option_says_oth
     assert "map_tokens" not in load_architecture("react", style="multihop", objectives=3).manifest["settings"]
 
 
-def test_too_few_tool_calls_of_a_question_are_said(tmp_path: Path) -> None:
-    dataset = load_dataset_examples("sample?objectives=20")
-    loaded = load_architecture("react-code", style="multihop", objectives=20, max_steps=65)
-    (note,) = step_limit_notes(dataset, [loaded])
-    assert note.startswith("sample?objectives=20: 5 of 5 questions need more tool calls than react-code may make (30)")
-    enough = re.search(r"its setting max_calls=(\d+) is enough", note)
-    assert enough
-    named = load_architecture(f"react-code?max_calls={enough[1]}", style="multihop", objectives=20, max_steps=65)
-    assert step_limit_notes(dataset, [named]) == []
-    run = bench(named.name, out=tmp_path / "run", dataset="sample?objectives=20", max_steps=65)
-    assert set(run.rows["stop_reason"].astype(str)) == {"answered"}
+@pytest.mark.parametrize("architecture", ["rewoo", "llmcompiler", "react-code?max_calls=65"])
+def test_the_evidence_of_a_task_of_many_questions_fits_the_prompt(architecture: str, tmp_path: Path) -> None:
+    run = bench(architecture, out=tmp_path / "run", dataset="sample?objectives=20", questions=2, max_steps=65)
+    assert run.rows["exact_match"].all()

@@ -157,11 +157,6 @@ def test_gold_pages_come_with_8_distractors_and_no_two_titles_are_alike(example:
     assert len({title_key(document.title) for document in example.documents}) == len(example.documents)
 
 
-@given(questions())
-def test_a_page_has_2_to_5_sentences(example: Example) -> None:
-    assert [page for page in example.documents if not 2 <= len(split_sentences(page.text)) <= 5] == []
-
-
 def test_the_number_of_hops_that_are_not_foreseen_varies_by_question() -> None:
     chain = Chain.model_validate({"hops": 4, "branching": 3})
     kinds = Counter(example.kind for example in islice(chain.examples(0), 300))
@@ -216,19 +211,6 @@ def test_an_id_is_the_same_question_in_a_range_and_alone() -> None:
 def test_without_a_limit_there_are_100_questions_of_two_hops() -> None:
     found = load_dataset_examples("chain")
     assert (found.name, len(found.examples), {each.kind for each in found.examples}) == ("chain", 100, {"chain-2x1"})
-
-
-@pytest.mark.parametrize(
-    ("dataset", "name"),
-    [
-        ("chain?width=2&hops=3", "chain?hops=3&width=2"),
-        ("chain?hops=2&branching=0", "chain"),
-        ("chain?", "chain"),
-        ("chain?hops=3..3&branching=1..2", "chain?hops=3&branching=1..2"),
-    ],
-)
-def test_the_name_says_the_options_in_one_order_and_leaves_out_defaults(dataset: str, name: str) -> None:
-    assert load_dataset_examples(dataset, limit=1).name == name
 
 
 def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:

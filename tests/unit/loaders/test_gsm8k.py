@@ -65,14 +65,10 @@ def test_a_csv_file_is_the_same(tmp_path: Path) -> None:
          [step("3+3", "6"), step("2*3", "6"), step("{1}+{1}", "12", 1), step("{2}-{0}", "6", 0, 2)]),
         # a number of the question stays, once its equal was used; any other is the latest equal result
         ("6?", "<<2*3=6>> <<6+1=7>> <<7-6=1>>", [step("2*3", "6"), step("{0}+1", "7", 0), step("{1}-6", "1", 1)]),
-        ("?", "<<2*3=6>> <<6+1=7>> <<7-6=1>>", [step("2*3", "6"), step("{0}+1", "7", 0), step("{1}-{0}", "1", 0, 1)]),
         # spellings of equal numbers
         ("?", "<<1/2=0.5>> <<.50*4=2>>", [step("1/2", "0.5"), step("{0}*4", "2", 0)]),
-        ("?", "<<7-9=-2>> <<10+-2=8>>", [step("7-9", "-2"), step("10+-2", "8")]),
-        ("?", "<<3/4=3/4>> <<0.75*4=3>>", [step("3/4", "0.75"), step("{0}*4", "3", 0)]),
         # rounded, as the solution has it
         ("?", "<<2/3=.67>> <<3*1=3>>", [step("2/3", "0.666666666667"), step("3*1", "3")]),
-        ("?", "<<(2+3)*4=20>>", [step("(2+3)*4", "20")]),
     ],
 )  # fmt: skip
 def test_operands_that_equal_earlier_results_stand_for_them(question: str, solution: str, hops: list[Hop]) -> None:
@@ -85,14 +81,7 @@ def test_operands_that_equal_earlier_results_stand_for_them(question: str, solut
         ("It is 5.", "5"),  # no calculation
         ("<<2+3=5>> and one more", "6"),  # the last step isn't annotated
         ("<<2+3=6>>", "6"),  # wrong
-        ("<<2/3=.66>>", "0.66"),  # cut off, not rounded
-        ("<<x+3=6>>", "6"),
-        ("<<1/0=0>>", "0"),
-        ("<<2+3=5=5>>", "5"),
-        ("<<2+3=five>>", "5"),
-        (r"<<\frac{1}{2}*10=5>>", "5"),
         ("<<2+3=5>> <<{0}+1=6>>", "6"),
-        ("<<2+3}=5>>", "5"),
     ],
 )
 def test_calculations_that_lead_to_no_answer_are_no_chain(solution: str, answer: str) -> None:

@@ -103,21 +103,12 @@ def test_rows_that_cant_be_answered_are_left_out_and_counted(tmp_path: Path) -> 
     assert "unanswerable_rows" not in load(tmp_path, [musique_row()]).manifest
 
 
-def test_a_file_of_nothing_but_such_rows_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "full.jsonl", [musique_row(answerable=False)])
-    with pytest.raises(DataError, match=r"full\.jsonl: none of the 1 rows can be answered"):
-        load_dataset_examples(str(path))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"answer": None}, "no answer under 'answer'; every question needs one"),
-        ({"answer": ""}, "no answer under 'answer'"),
         ({"answer_aliases": "Lund"}, "'answer_aliases' is 'Lund', expected a list of texts"),
         ({"paragraphs": "text"}, "'paragraphs' is 'text', expected a list of paragraphs"),
-        ({"paragraphs": ["text"]}, "a paragraph is 'text', expected an object with title and paragraph_text"),
-        ({"paragraphs": [{"idx": 0, "paragraph_text": "x"}]}, "no 'title'"),
         ({"question_decomposition": ["who"]}, "a sub-question is 'who', expected an object"),
     ],
 )
@@ -127,15 +118,3 @@ def test_a_faulty_row_is_one_line_that_names_it(tmp_path: Path, changes: dict[st
         load_dataset_examples(str(path))
     assert str(error.value).startswith(f"{path}, row 2: {message}")
     assert "\n" not in str(error.value)
-
-
-def test_a_row_of_the_test_split_says_that_answers_are_hidden(tmp_path: Path) -> None:
-    row = {key: value for key, value in musique_row().items() if key in ("id", "question", "paragraphs")}
-    with pytest.raises(DataError, match="row 1: no answer under 'answer'; every question needs one"):
-        load(tmp_path, [row])
-
-
-def test_a_number_sign_that_is_no_reference_leaves_the_row_without_a_chain(tmp_path: Path) -> None:
-    row = musique_row(question_decomposition=[sub_question("Who had a #1 hit in 1999?", "Lund", 0)])
-    (example,) = load(tmp_path, [row]).examples
-    assert example.chain == ()

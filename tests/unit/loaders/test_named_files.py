@@ -8,7 +8,6 @@ import pytest
 from loader_rows import gsm8k_row, hotpotqa_row, own_set, sample_row, triviaqa_row, written
 
 from rewoo_bench.errors import DataError, SpecError
-from rewoo_bench.loaders.formats import ROW_FORMATS
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 
 PHYSICS = """input,target
@@ -77,14 +76,6 @@ def test_a_folder_takes_a_file_too(tmp_path: Path) -> None:
         load_dataset_examples(str(folder))
 
 
-def test_a_file_that_has_an_equals_sign_in_its_name_is_that_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, "sample=1.jsonl", [sample_row()])
-    assert load_dataset_examples("sample=1.jsonl").name == "sample=1"
-
-
 @pytest.mark.parametrize("name", ["physics", "sports", "sotu"])
 def test_a_set_without_questions_says_where_they_are(name: str) -> None:
     with pytest.raises(DataError, match=rf"comes without questions: .* --dataset {name}=FILE"):
@@ -95,17 +86,10 @@ def test_a_set_without_questions_says_where_they_are(name: str) -> None:
     ("dataset", "message"),
     [
         ("physics=none.csv", "no such data file: 'none.csv'; expected the questions of 'physics', as NAME=FILE"),
-        ("phsics=none.csv", "unknown data set 'phsics', did you mean 'physics'.*expected NAME=FILE"),
         ("chain=q.csv", "data set 'chain' makes its questions, so the file 'q.csv' has no place"),
         ("gsm8k=q.csv", "rows with the keys input, target aren't of the format 'gsm8k', which has question"),
         ("q.csv", r"name the data set that they are of, as in --dataset \w+=FILE \(strategyqa, physics, sports\)"),
-        ("strategyqa=q.csv", "row 1: 'target' is \"Can be one of .*expected true or false"),
-        ("sports=q.csv", "row 1: 'target' is \"Can be one of .*expected plausible or implausible"),
         ("physics=hidden.csv", "row 1: no answer under 'target'; every question needs one"),
-        ("physics=bare.csv", "the keys input aren't of the format 'physics', which has input, target"),
-        ("sotu=untold.csv", "row 1: no answer under 'answers'; every question needs one"),
-        ("physics=bad.csv", r"row 1: 'target' is 'Can be one of \[1', expected Can be one of \[…\]"),
-        ("sotu=gsm8k.json", "dataset.toml says format = 'sotu', but the rows are 'gsm8k'"),
         ("gsm8k=hotpotqa.json", "dataset.toml says format = 'gsm8k', but the rows are 'hotpotqa'"),
     ],
 )
@@ -127,16 +111,3 @@ def test_a_file_that_does_not_fit_is_one_line(
     with pytest.raises(DataError, match=message) as caught:
         load_dataset_examples(dataset)
     assert "\n" not in str(caught.value)
-
-
-def test_bundled_sets_have_the_defaults_of_their_formats(tmp_path: Path) -> None:
-    from rewoo_bench.config.named import Named, read_dataset
-    from rewoo_bench.config.names import bundled_folder, bundled_names
-
-    for name in bundled_names("datasets"):
-        spec = read_dataset(Named(name, bundled_folder("datasets") / name))
-        (defaults,) = {each.defaults for each in ROW_FORMATS if each.name == spec.format}
-        if spec.format != "sample":
-            assert (spec.exemplars, spec.scoring, spec.tools) == (defaults.style, defaults.scoring, defaults.tools), (
-                name
-            )

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import DataError, SpecError
@@ -73,22 +70,6 @@ def test_a_question_that_fits_no_other_is_left_out_and_the_others_are_joined() -
     assert list(join(every, 2, are_all=False)) == []  # what follows may fit it
 
 
-def test_a_file_is_joined_although_its_first_question_fits_no_other(tmp_path: Path) -> None:
-    rows = [
-        {"id": f"q{n}", "question": f"{n}?", "answers": ["x"], "documents": [{"title": "Lund", "text": "one text"}]}
-        for n in range(7)
-    ]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    first = load_dataset_examples(str(tmp_path / "own.jsonl")).examples[0].id
-    rows[int(first[1:])]["documents"] = [{"title": "Lund", "text": "another text"}]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    name = f"{tmp_path / 'own.jsonl'}?objectives=2"
-    tasks = load_dataset_examples(name).examples
-    assert len(tasks) == 3
-    assert first not in "+".join(task.id for task in tasks).split("+")
-    assert load_dataset_examples(name, limit=1).examples == tasks[:1]
-
-
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 5))
 def test_each_question_is_in_one_task_at_most(pages: list[int], objectives: int) -> None:
     examples = [example(f"q{n}", f"page {page}") for n, page in enumerate(pages)]
@@ -138,30 +119,6 @@ def test_rows_are_read_until_there_are_enough_tasks(tmp_path: Path, limit: int) 
     assert (tasks.manifest["limit"], tasks.manifest["rows"]) == (limit, 60)
 
 
-def test_questions_that_never_fit_are_one_clear_line(tmp_path: Path) -> None:
-    rows = [
-        {"question": f"{n}?", "answers": ["x"], "documents": [{"title": "T", "text": f"text {n}"}]} for n in range(9)
-    ]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(DataError, match="there are fewer than 2 questions that can be asked together"):
-        load_dataset_examples(f"{tmp_path / 'own.jsonl'}?objectives=2", limit=1)
-
-
-class SamePage(BaseModel):
-    """Endless questions, each with another page of the same title."""
-
-    def examples(self, seed: int) -> Iterator[Example]:
-        return (example(f"q{n}", "Oslo") for n in count())
-
-
-def test_a_generator_whose_questions_never_fit_ends(tmp_path: Path) -> None:
-    (tmp_path / "same").mkdir()
-    toml = 'generator = "test_objectives:SamePage"\ndefault_split = "generated"\ndefault_limit = 2\n'
-    (tmp_path / "same" / "dataset.toml").write_text(toml)
-    with pytest.raises(DataError, match="there are fewer than 2 questions that can be asked together"):
-        load_dataset_examples(f"{tmp_path / 'same'}?objectives=2")
-
-
 def test_a_bar_in_an_answer_makes_no_answer_more() -> None:
     alone = [Example("a", "?", ("Tag | Nacht", "Tag|Nacht")), Example("b", "?", ("7. Mai",))]
     [task] = join(alone, 2)
@@ -176,21 +133,12 @@ GOLD = ["Oslo | 1990 | yes", "Christiania | 1990 | yes"]
     ("prediction", "right", "exact"),
     [
         ("Oslo | 1990 | yes", 3, True),
-        ("the Oslo|1990|yes", 3, True),
         ("Christiania | 1990 | yes", 3, True),
         ("(1) Oslo | (2) 1990 | (3) yes", 3, True),
-        ("1. Oslo | 2. 1990 | 3. yes", 3, True),
-        ("2. Oslo | 1. 1990 | 3. yes", 1, False),
         ("Oslo | 1991 | yes", 2, False),
         ("1990 | Oslo | yes", 1, False),
-        ("Oslo | 1990", 2, False),
         ("Oslo | 1990 | yes | no", 9 / 4, False),
-        ("Oslo | 1990 | yes |", 3, True),
-        ("Oslo | 1990 | yes | | ", 3, True),
-        ("Oslo | | yes", 2, False),
         ("Oslo, 1990, yes", 0, False),
-        (" | | ", 0, False),
-        ("", 0, False),
         (None, 0, False),
     ],
 )
@@ -215,28 +163,11 @@ def test_an_answer_may_begin_with_its_own_number(prediction: str, gold: str) -> 
     assert find_scorer("hotpotqa?objectives=2")(f"x | {prediction}", [gold]).objectives_right == 0
 
 
-def test_a_question_alone_has_no_objectives() -> None:
-    assert find_scorer("hotpotqa")("Oslo", ["Oslo"]).objectives_right is None
-
-
 def test_a_run_has_the_share_that_is_right(tmp_path: Path) -> None:
     rows = bench("rewoo-lazy", out=tmp_path / "run", dataset="sample?objectives=2", questions=4).rows
     assert rows["objectives_right"].tolist() == [1.0] * 4
     assert rows["exact_match"].all()
     assert rows["hops"].min() >= 2
-
-
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        ("hotpotqa?objectives=3=dev.json", r"; a file comes before it: hotpotqa=dev\.json\?objectives=3$"),
-        ("sample?objectives=1..3", "; a range isn't allowed$"),
-        ("sample?objectives=x", "from 1 to 20$"),
-    ],
-)
-def test_what_was_meant_is_said(wrong: str, hint: str) -> None:
-    with pytest.raises(DataError, match=hint):
-        split_objectives(wrong)
 
 
 def test_a_misspelt_or_misplaced_option_is_told_where_it_belongs() -> None:

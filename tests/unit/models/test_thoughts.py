@@ -28,7 +28,6 @@ ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
         "Norway?</reasoning>\n\nAnswer: Oslo",
         "Answer: Oslo<think>Norway?</think>",
         ANALYSIS + FINAL,
-        "analysisNorway?assistantfinalAnswer: Oslo",
     ],
 )
 def test_thoughts_are_no_part_of_the_answer(text: str) -> None:
@@ -39,7 +38,7 @@ def test_thoughts_are_no_part_of_the_answer(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<think>Norway?", "<thought>Norway?", "<|channel|>analysis<|message|>Norway?", "analysisNorway?"],
+    ["<think>Norway?", "<thought>Norway?", "<|channel|>analysis<|message|>Norway?"],
 )
 def test_a_thought_that_was_cut_leaves_no_text(text: str) -> None:
     assert split(text) == ParsedResponse("", "Norway?", cut_thought=True)
@@ -65,9 +64,7 @@ def test_a_call_in_harmonys_commentary_is_a_tool_call() -> None:
     assert (call.name, call.arguments) == ("Search", {RAW_ARGUMENTS: '{"query": "Oslo"}'})
 
 
-@pytest.mark.parametrize(
-    "text", ["Answer: Oslo", "analysis of the final score", "The analysis is final.", "a < b", "Search[<title>]", ""]
-)
+@pytest.mark.parametrize("text", ["Answer: Oslo", "a < b", "Search[<title>]", ""])
 def test_plain_text_stays_as_it_is(text: str) -> None:
     assert split(text) == ParsedResponse(text)
 

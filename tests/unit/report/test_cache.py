@@ -10,7 +10,9 @@ import pytest
 from plot_fit import check_fits
 from plot_runs import model_run, oracle_run
 
-from rewoo_bench.analysis.prices import cached_tokens, context_prices, priced, priced_rows, read_calls
+from rewoo_bench.analysis.call_costs import cached_tokens, priced, read_calls
+from rewoo_bench.analysis.context_prices import context_prices
+from rewoo_bench.analysis.prices import priced_rows
 from rewoo_bench.config.price_sheets import RULES, CacheRule, named_tariff
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.cache import map_table, side

@@ -54,12 +54,6 @@ async def test_the_sentences_nearest_to_the_query_stay_in_their_order() -> None:
     assert kept == "Jørn Utzon: Jørn Utzon was a Danish architect. He was born in Copenhagen in 1918."
 
 
-@pytest.mark.parametrize(("spare", "kept"), [(0, "One rope. Two ropes."), (-1, "Two ropes.")])
-def test_sentences_may_fill_the_budget(spare: int, kept: str) -> None:
-    text = "One rope. Two ropes."
-    assert nearest_sentences(f"{text} Three boats.", "two ropes", count_tokens(text) + spare) == kept
-
-
 def test_a_sentence_too_long_is_cut() -> None:
     kept = nearest_sentences("one two three four five six seven eight nine ten.", "four", 3)
     assert kept == "one two three"
@@ -92,14 +86,6 @@ def test_a_summary_needs_a_prompt_which_is_missed_before_the_first_question() ->
     texts = {"planner": "", "solver": ""}
     with pytest.raises(SpecError, match="no prompt 'summary'"):
         ReWOO(Prompts(texts, prompts.exemplars), ReWOOSettings(shorten="llm"))
-
-
-def test_short_slots_leave_their_share_to_the_long_ones() -> None:
-    assert shares({"E1": 500, "E2": 30, "E3": 500}, 430) == {"E1": 200, "E2": 30, "E3": 200}
-
-
-def test_a_slot_keeps_a_token_of_a_budget_that_is_too_small_for_all() -> None:
-    assert shares({"E1": 9, "E2": 0, "E3": 9, "E4": 9}, 2) == {"E1": 1, "E2": 0, "E3": 1, "E4": 1}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 1000), max_size=12), st.integers(12, 2000))

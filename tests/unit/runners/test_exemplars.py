@@ -8,8 +8,6 @@ import pytest
 from gbnf import fits
 
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.config.specs import ArchitectureSpec, DatasetSpec, read_spec
 from rewoo_bench.errors import SpecError
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
@@ -53,13 +51,6 @@ SHOWN = {  # which prompt of an architecture has the exemplars of each style; ho
     "rewoo-react": ["agent", "planner"],
     "router": ["rewoo/planner", "react/agent"],
 }
-
-
-def test_every_bundled_description_is_sound() -> None:
-    architectures = sorted(bundled_folder("architectures").glob("*/architecture.toml"))
-    datasets = sorted(bundled_folder("datasets").glob("*/dataset.toml"))
-    assert [read_spec(path, ArchitectureSpec).name for path in architectures] == NAMES
-    assert [read_spec(path, DatasetSpec).name for path in datasets] == [path.parent.name for path in datasets]
 
 
 def shots_of(name: str, prompt: str, style: str) -> Sequence[Exemplar]:

@@ -43,11 +43,6 @@ def test_a_numbered_task_refers_only_to_tasks_before_it(first: int) -> None:
     assert f"s{first + 3}" not in plan
 
 
-def test_a_plan_ends_at_its_last_step() -> None:
-    plan = rules(plan_grammar(["Search"], 3))
-    assert ("s3" in plan["s2"], "s4" in plan["s3"], "s4" in plan) == (True, False, False)
-
-
 @pytest.mark.parametrize(
     "grammar",
     [
@@ -70,17 +65,6 @@ def test_every_rule_that_is_used_is_there(grammar: str) -> None:
         assert set(re.findall(r"[a-z]\w*", bare)) <= set(defined)
 
 
-def test_a_turn_has_a_thought_and_one_of_the_actions() -> None:
-    root = rules(action_grammar(["Search", "Finish"]))["root"]
-    assert root == '"Thought: " [^\\n]{1,300} "\\n" "Action: " ( "Search[" | "Finish[" ) argument "]"'
-    alone = rules(action_grammar(["Search"], thought=False))["root"]
-    assert alone == '"Action: " ( "Search[" ) argument "]"'
-
-
-def test_an_answer_has_a_thought_only_where_one_is_wanted() -> None:
-    assert ("Thought" in answer_grammar(), "Thought" in answer_grammar(thought=True)) == (False, True)
-
-
 def test_the_schema_of_a_plan_has_a_step_for_each_tool_with_its_fields() -> None:
     schema = plan_schema(toolbox(Told(), Told(name="Year", arguments=Year)), 5)
     steps = schema["properties"]["steps"]
@@ -91,10 +75,6 @@ def test_the_schema_of_a_plan_has_a_step_for_each_tool_with_its_fields() -> None
     assert set(bare["properties"]) == {"id", "tool", "args"}
     assert (search["tool"], list(search["args"]["properties"])) == ({"const": "Search"}, ["query"])
     assert [kind["type"] for kind in year["args"]["properties"]["year"]["anyOf"]] == ["integer", "string"]
-
-
-def test_the_first_plan_in_words_is_no_answer() -> None:
-    assert ("Answer" in words_grammar(2, answer=True), "Answer" in words_grammar(2, answer=False)) == (True, False)
 
 
 def test_an_answer_may_end_with_its_line() -> None:

@@ -8,13 +8,12 @@ import pytest
 from parts import Told, said, toolbox
 
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.errors import ToolError
 from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.rewoo_react import ReWOOReAct, ReWOOReActSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
-from rewoo_bench.types import Runner, Trajectory
+from rewoo_bench.types import Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -37,10 +36,6 @@ def empty_for(what: str) -> Told:
     return Told(lambda query: "" if what in query else f"page of {query}")
 
 
-def test_it_is_a_runner() -> None:
-    assert isinstance(ARCHITECTURE.runner, Runner)
-
-
 async def test_a_plan_that_holds_is_all_there_is() -> None:
     trajectory, model, _ = await ask([PLAN, "Answer: Neva"])
     assert (trajectory.answer, [request.role for request in model.requests]) == ("Neva", ["planner", "solver"])
@@ -57,24 +52,9 @@ async def test_an_empty_slot_that_the_solver_needs_calls_for_react_from_the_evid
     assert trajectory.evidence == {"E1": "page of Hermitage", "E2": "No results."}
 
 
-async def test_a_failed_slot_is_empty_and_so_is_what_was_skipped_for_it() -> None:
-    def fails(query: str) -> str:
-        raise ToolError("down")
-
-    trajectory, _, _ = await ask([PLAN, FINISH], Told(fails))
-    assert trajectory.notes["fallback"] == "empty_slot"
-
-
 async def test_an_empty_slot_that_only_feeds_others_is_not_a_gap() -> None:
     trajectory, _, _ = await ask([PLAN, "Answer: Neva"], empty_for("Hermitage"))
     assert (trajectory.answer, trajectory.notes.get("fallback")) == ("Neva", None)
-
-
-@pytest.mark.parametrize(("name", "tokens"), [("rewoo-react", 1500), ("rewoo-react?map_tokens=5", 5)])
-async def test_the_evidence_of_the_plan_has_the_tokens_that_an_option_gives_it(name: str, tokens: int) -> None:
-    runner = load_architecture(name, style="multihop").runner
-    assert isinstance(runner, ReWOOReAct)
-    assert runner.rewoo.settings.map_tokens == tokens
 
 
 async def test_a_broken_plan_calls_for_react_at_once() -> None:
@@ -106,12 +86,6 @@ async def test_react_has_few_turns() -> None:
     assert [request.role for request in model.requests].count("agent") == 4
 
 
-async def test_without_settings_they_are_four() -> None:
-    model = ScriptedModel([PLAN, *[LOOK] * 5])
-    await ReWOOReAct(ARCHITECTURE.prompts).run("Which river?", model=model, tools=toolbox(empty_for("river")))
-    assert [request.role for request in model.requests] == ["planner", *["agent"] * 4]
-
-
 @pytest.mark.parametrize(
     ("guards", "stop_reason", "turns"),
     [
@@ -127,12 +101,6 @@ async def test_a_guard_of_its_own_takes_the_place_of_reacts(
     trajectory, model, _ = await ask([PLAN, *[LOOK] * 4], empty_for("river"), **guards)
     roles = [request.role for request in model.requests]
     assert (trajectory.stop_reason, roles.count("agent")) == (stop_reason, turns)
-
-
-async def test_calls_are_told_apart_by_phase() -> None:
-    _, _, meter = await ask([PLAN, LOOK, FINISH], empty_for("river"))
-    places = [call.place.name for call in meter.calls]
-    assert places == ["rewoo/planner 0", "rewoo/E1", "rewoo/E2", "react/turn 1", "react/turn 1", "react/turn 2"]
 
 
 async def test_the_planner_sees_only_its_own_tools() -> None:

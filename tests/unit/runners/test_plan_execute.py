@@ -12,7 +12,7 @@ from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.plan_execute import PlanExecute
 from rewoo_bench.runners.react import ReActSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
-from rewoo_bench.types import Completion, Runner, Trajectory
+from rewoo_bench.types import Completion, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -27,10 +27,6 @@ async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, 
     model = ScriptedModel(lines)
     runner = PlanExecute(PROMPTS, ReActSettings(**settings))
     return await runner.run("Which river?", model=model, tools=toolbox(*tools)), model
-
-
-def test_it_is_a_runner() -> None:
-    assert isinstance(PlanExecute(PROMPTS), Runner)
 
 
 async def test_it_plans_anew_after_every_observation() -> None:
@@ -62,23 +58,11 @@ async def test_it_may_answer_at_once() -> None:
     assert (trajectory.answer, len(model.requests), trajectory.steps) == ("Neva", 1, ())
 
 
-async def test_an_empty_answer_is_none() -> None:
-    trajectory, _ = await ask(["Answer: "])
-    assert (trajectory.answer, trajectory.stop_reason) == (None, "empty_answer")
-
-
 async def test_numbered_lines_after_an_answer_are_no_plan() -> None:
     trajectory, _ = await ask(["Answer: Neva\n\n1. It flows through the city.\n2. No other river does."])
     assert (trajectory.answer, trajectory.stop_reason, trajectory.steps) == ("Neva", "answered", ())
     trajectory, _ = await ask([f"Answer:\n{PLAN}\nAnswer: none yet", ACTION, "Answer: Neva"], max_steps=2)
     assert trajectory.answer == "none yet"
-
-
-@pytest.mark.parametrize("reply", ["Answer: ", f"Answer:\n{PLAN}"])
-async def test_an_empty_answer_at_the_limit_is_none(reply: str) -> None:
-    trajectory, _ = await ask([PLAN, ACTION, reply], max_steps=1, answer_at_limit=True)
-    assert (trajectory.answer, trajectory.stop_reason) == (None, "step_limit")
-    assert trajectory.notes["partial_answer"] is False
 
 
 @pytest.mark.parametrize("at_limit", ["Answer: Neva", Completion("Answer: Neva")])
@@ -87,11 +71,6 @@ async def test_where_the_limit_asks_for_an_answer_that_is_marked(at_limit: Any) 
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
     assert trajectory.notes["partial_answer"] is True
     assert model.requests[2].messages[-1].content.endswith("\nNo step is left: answer now.")
-
-
-async def test_the_limit_is_the_end() -> None:
-    trajectory, model = await ask([PLAN, ACTION], max_steps=1)
-    assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "step_limit", 2)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.runners.notation.tools import describe_functions
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in, read_turn
+from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Step, Tool
@@ -71,15 +71,11 @@ class Lab:
         ('import asyncio\n" ".join(await asyncio.gather(Search("a"), Search("b")))', "page of a page of b"),
         ('for name in ("a", "b"):\n    print(await Search(name))', "page of a\npage of b"),
         ('async def look(x):\n    return await Search(x)\nprint(await gather(look("a")))', "['page of a']"),
-        ('find = Search\nawait find("a")', "page of a"),
         ('print(Search("a"))\nSearch("b")[8:]', "page of a\nb"),  # without a single `await`
-        ('# await it\nprint(Search("a"))', "page of a"),
         ('print(Search("await"))\n"""await asyncio"""\nf"await {Search(\'b\')}"', "page of await\nawait page of b"),
         ("print(f\"{await Search('a')}\")", "page of a"),
         ('f"""\n{1}{await Search("a")}"""', "1page of a"),
-        ("x = 3", ""),
         ("print(1)\n2", "1\n2"),
-        ("return 5", "5"),
         ('import re, json, math\nprint(json.dumps(re.findall("a(.)", "abac")), math.floor(2.5))', '["b", "c"] 2'),
     ],
 )
@@ -99,12 +95,6 @@ async def test_every_call_is_metered_at_its_line_and_is_a_step() -> None:
         Step("E2", tool="Search", argument="éb", observation="page of éb"),
         Step("E3", tool="Search", argument="c", observation="page of c"),
     )
-
-
-async def test_calls_that_are_gathered_are_at_the_same_depth() -> None:
-    lab = Lab()
-    await lab.run('a, b = await gather(Search("a"), Search("b"))\nawait Search(a + b)')
-    assert lab.levels == [0, 0, 1]
 
 
 def test_a_sandbox_that_lacks_its_command_is_one_line(tmp_path: Path) -> None:
@@ -171,19 +161,6 @@ async def test_a_failed_tool_can_be_caught_and_else_ends_the_program() -> None:
     assert [step.failed for step in lab.tools.steps] == [True]
 
 
-async def test_what_has_begun_ends_before_a_program_that_fails() -> None:
-    async def answer(query: str) -> str:
-        if query == "bad":
-            raise ToolError("broken")
-        await anyio.sleep(0.05)
-        return "late"
-
-    lab = Lab(Told(answer))
-    outcome = await lab.run('await gather(Search("slow"), Search("bad"))')
-    assert outcome.fault == "broken (line 1)"
-    assert [call.status for call in lab.meter.calls] == ["error", "ok"]
-
-
 @pytest.mark.parametrize(
     ("program", "fault"),
     [
@@ -191,15 +168,11 @@ async def test_what_has_begun_ends_before_a_program_that_fails() -> None:
         ("x = 1\nraise ValueError('so')", "ValueError: so (line 2)"),
         ("foo(1)", "NameError: name 'foo' is not defined; the tools are: Search (line 1)"),
         ("print(foo)", "NameError: name 'foo' is not defined (line 1)"),
-        ('open("/etc/passwd")', "PermissionError: Permission denied: '/etc/passwd' (line 1)"),
-        ("import numpy", "ModuleNotFoundError: No module named 'numpy' (line 1)"),
         (
             'await Search("a", "b")',
             "2 arguments are given, and there is 1; Search is called as Search(query: str) (line 1)",
         ),
         ("await Search(5)", None),
-        ("await Search(q='a')", None),
-        ("await Search(print)", None),
     ],
 )
 async def test_a_fault_says_what_and_where(program: str, fault: str | None) -> None:
@@ -218,8 +191,6 @@ async def test_a_fault_says_what_and_where(program: str, fault: str | None) -> N
         ("print(", "SyntaxError: unexpected EOF while parsing (line 1)"),
         ("The river is long.", "SyntaxError: "),
         ("x = 1\nclass A(B): pass", "SyntaxError: this Python doesn't know class inheritance and metaclasses (line 2)"),
-        ("x" * 200_000, "it has more than 100,000 characters"),
-        ("(" * 90_000, "SyntaxError: Source is too deeply nested (line 1)"),
     ],
 )
 async def test_what_cant_be_parsed_is_told_from_what_fails(program: str, fault: str) -> None:
@@ -301,39 +272,6 @@ async def test_tools_with_several_inputs_are_shown_and_called_with_their_types()
     )
 
 
-async def test_questions_share_the_workers_of_a_run() -> None:
-    lab = Lab()
-    async with AsyncExitStack() as run:
-        await lab.programs.connect(run)
-        outcomes: list[Outcome] = []
-
-        async def one(n: int) -> None:
-            own = Lab()
-            own.programs = lab.programs
-            outcomes.append(await own.run(f'x = "{n}"\nprint(await Search(x))'))
-
-        async with anyio.create_task_group() as group:
-            for n in range(40):
-                group.start_soon(one, n)
-    assert sorted(outcome.output for outcome in outcomes) == sorted(f"page of {n}" for n in range(40))
-    assert (await lab.run("1 + 1")).output == "2"  # after the run, with a worker of its own
-
-
-@pytest.mark.nightly
-def test_a_process_that_ran_programs_ends_in_peace() -> None:
-    code = """
-import anyio
-from pathlib import Path
-from rewoo_bench.runners.programs import Programs, ProgramTools
-async def main():
-    async with Programs(5, 32).session(ProgramTools({}, None, slot_tokens=200, max_calls=1)) as session:
-        assert (await session.run("1 + 1")).output == "2"
-anyio.run(main)
-"""
-    for _ in range(60):  # 1 in 20 was aborted
-        assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
 async def test_a_question_that_is_cancelled_leaves_no_worker_behind() -> None:
     lab = Lab(timeout_s=60)
     async with AsyncExitStack() as run:
@@ -354,24 +292,12 @@ async def test_a_question_that_is_cancelled_leaves_no_worker_behind() -> None:
         ("print(1)", None),
         ("So:\r\n```python\r\nif x:\r\n    y\r\n```\r\nDone.", "if x:\n    y"),
         ("````python\nx = 1\n```\ny\n````\nz", "x = 1\n```\ny"),
-        ("~~~python\nprint(1)\n~~~\nz", "print(1)"),
         ('```python title="a.py"\nprint(1)\n```', "print(1)"),
-        ("```py {1,3}\nprint(1)\n```", "print(1)"),
-        ("```Python,ignore\nprint(1)\n```", "print(1)"),
         ("```python\nx = 1\nprint(x)```\n```python\ny\n```", "x = 1\nprint(x)"),
         ('```python\nprint("```")\nx = 2\n```', 'print("```")\nx = 2'),
-        ("``` x = 1\ny", None),
-        ("`" * 90_000 + "\nx", None),
-        ("~~~py" + " " * 90_000, None),
     ],
 )
 async def test_the_first_block_is_the_program(text: str, program: str | None) -> None:
     assert program_in(text) == program
     if program:
         assert program_in(fenced(program)) == program or "\n```" in program
-
-
-async def test_an_answer_before_a_program_ends_a_turn() -> None:
-    assert read_turn("Thought: I know it.\nAnswer: 5\n```python\nx\n```") == ("I know it. Answer: 5", None)
-    assert read_turn("Thought: a\r\n~~~python\r\nx\r\n~~~\r\n") == ("a", "x")
-    assert read_turn("**Thought 1:** a\nb\n```python\nx\n```\nAnswer: 5") == ("a b", "x")

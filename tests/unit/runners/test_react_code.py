@@ -11,7 +11,7 @@ from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.programs import fenced
 from rewoo_bench.runners.react_code import ReActCode, ReActCodeSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
-from rewoo_bench.types import Connects, CountsSteps, Hop, Message, Runner, Trajectory
+from rewoo_bench.types import Message, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -29,15 +29,6 @@ async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, 
     model = ScriptedModel(lines)
     runner = ReActCode(PROMPTS, ReActCodeSettings(**settings))
     return await runner.run(QUESTION, model=model, tools=toolbox(*tools)), model
-
-
-async def test_it_is_a_runner_with_a_limit_and_something_to_open() -> None:
-    runner = ReActCode(PROMPTS)
-    assert isinstance(runner, Runner)
-    assert isinstance(runner, CountsSteps)
-    assert isinstance(runner, Connects)
-    side_by_side = (Hop("a", "b"), Hop("c", "d"), Hop("d", "e", needs=(1,), foreseen=False))
-    assert runner.steps_needed(side_by_side) == 3
 
 
 async def test_every_turn_sends_the_whole_trace_and_variables_live_on() -> None:
@@ -66,11 +57,6 @@ async def test_a_fault_is_an_output_and_variables_of_before_are_there() -> None:
         "Output:\n17",
     ]
     assert trajectory.answer == "Neva"
-
-
-async def test_a_program_without_output_is_told_so() -> None:
-    _, model = await ask([turn("x = 1"), ANSWER])
-    assert model.requests[1].messages[-1].content == "Output:\nNothing was printed."
 
 
 async def test_a_program_that_ran_out_of_time_takes_its_variables_along() -> None:

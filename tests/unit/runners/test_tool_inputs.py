@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from enum import StrEnum
@@ -13,15 +12,14 @@ from gbnf import fits
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from parts import Told, toolbox
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
-from rewoo_bench.runners.notation.arguments import split_inputs, write_call
 from rewoo_bench.runners.notation.grammars import action_grammar, numbered_grammar, plan_grammar, plan_schema
 from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.replies import parse_action
-from rewoo_bench.runners.notation.schemas import Schema, inputs
-from rewoo_bench.runners.notation.tools import describe_functions, describe_tools, functions
+from rewoo_bench.runners.notation.schemas import Schema
+from rewoo_bench.runners.notation.tools import describe_functions, describe_tools
 from rewoo_bench.tools.mcp import McpTool, ToolSchema
 from rewoo_bench.types import Tool
 
@@ -81,21 +79,16 @@ def read(call: str, notation: Notation = "text") -> Any:
         ("get_sum[#E1, 3]", {"a": "{{E1}}", "b": 3}),
         ('get_sum[{"a": #E1, "b": 3}]', {"a": "{{E1}}", "b": 3}),
         ("population[Kyiv]", {"city": "Kyiv"}),
-        ("population[New York, NY]", {"city": "New York, NY"}),
         ('population["Kyiv", 2020]', {"city": "Kyiv", "year": 2020}),
         ("population[city=New York, NY, year=2020]", {"city": "New York, NY", "year": 2020}),
-        ("population[city=Kyiv, year=None]", {"city": "Kyiv"}),
         ("read_graph[]", {}),
         ("web-search[Kyiv, 10:30]", "Kyiv, 10:30"),
-        ('web-search[q="a, b"]', {"q": "a, b"}),
         ("fs.read[path=/a/b.txt, head=3]", {"path": "/a/b.txt", "head": 3}),
         (
             'ns/edit[path="a ] b.txt", edits=[{"old": "it\'s [x", "new": "#E1, y"}], mode=dry, size=null]',
             {"path": "a ] b.txt", "edits": [{"old": "it's [x", "new": "{{E1}}, y"}], "mode": "dry", "size": None},
         ),
-        ("ns/edit['a', [{'old': 'x', 'new': 'y'}]]", {"path": "a", "edits": [{"old": "x", "new": "y"}]}),
         ('open[["a", "b"]]', {"names": ["a", "b"]}),
-        ('open["a", "b"]', {"names": ["a", "b"]}),
     ],
 )  # fmt: skip
 def test_inputs_are_read_by_position_by_name_and_as_json(call: str, arguments: Any, notation: Notation) -> None:
@@ -107,13 +100,10 @@ def test_inputs_are_read_by_position_by_name_and_as_json(call: str, arguments: A
 @pytest.mark.parametrize(
     ("call", "fault"),
     [
-        ("population[Kyiv, 2020]", "it can be read in more than one way; name the inputs; it is called as population["),
         ("get_sum[2]", "the field 'b' is missing; it is called as get_sum[a: number, b: number]"),
         ("get_sum[2, x]", "b: Input should be a valid number"),
         ("fs.read[path=a, path=b]", "'path' is given twice; it is called as fs.read[path: string, head?: integer]"),
-        ("population[city=Kyiv year=2020]", "'year' may begin inside the value of 'city': put a comma between them"),
         ("fs.read[path=a, tail=3]", "there is no field 'tail'; the fields are: path, head"),
-        ('fs.read["a", 0]', "head: 0 is not at least 1"),
         ('ns/edit["a", [{"old": "x"}]]', "edits: [0]: 'new' is missing"),
         ('ns/edit["a", [], "wet"]', 'mode: \'wet\' is none of: "dry", "real"'),
     ],
@@ -151,11 +141,6 @@ def test_a_name_may_be_written_as_its_server_has_it_or_as_it_is_shown() -> None:
 )  # fmt: skip
 def test_every_notation_shows_the_facts_of_the_schema(notation: Notation, lines: list[str]) -> None:
     assert set(lines) <= set(describe_tools(TOOLS, notation).splitlines())
-
-
-@pytest.mark.parametrize("notation", ["text", "numbered", "json"])
-def test_tools_of_one_text_are_described_in_their_own_line_alone(notation: Notation) -> None:
-    assert describe_tools(toolbox(), notation).count("\n") == 0
 
 
 def test_constrained_decoding_allows_the_named_forms() -> None:
@@ -197,21 +182,6 @@ def test_a_schema_that_is_none_or_never_ends_is_left_to_the_tool(hostile: Any) -
     describe_tools(tools), plan_grammar(tools, 2), plan_schema(tools, 2)
     read_checked('#E1 = odd[{"x": {"x": [1, {"x": 2}]}, "y": "a"}]', "text", tools, 2)
     assert tool.arguments.model_validate({"y": "a"})
-
-
-@pytest.mark.parametrize(
-    "whole",
-    [
-        {"properties": ["a"], "required": [{}, "a"]},
-        {"properties": {"": {}}, "required": "a"},
-        {"$ref": "#"},
-        {"anyOf": [1]},
-    ],
-)
-def test_a_tool_whose_schema_is_none_can_be_described_and_called(whole: dict[str, Any]) -> None:
-    tool = McpTool(None, ToolSchema("odd", None, whole), "odd")  # type: ignore[arg-type]
-    assert "odd[" in describe_tools({"odd": tool})
-    assert tool.arguments.model_validate({"q": 1}).model_dump(exclude_unset=True, by_alias=True) == {"q": 1}
 
 
 class Kind(StrEnum):
@@ -273,67 +243,11 @@ def test_what_is_written_in_any_form_is_read_back(
         assert plan.steps[0].args == values
 
 
-@given(
-    names=NAMES,
-    optional=st.integers(0, 4),
-    text=st.lists(st.sampled_from([*FIELDS, *",=:[]{}()'\"\\ \n1.-", "#E1", "{{E1}}", "null"]) | TEXTS).map("".join),
-)
-def test_any_text_is_read_or_a_fault(names: list[str], optional: int, text: str) -> None:
-    tool = tool_of(names, min(optional, len(names)))
-    for written in (f"#E1 = some-tool[{text}]", f"1. some-tool({text})"):
-        _, faults, _ = read_checked(written, "text" if written[0] == "#" else "numbered", {tool.name: tool}, 2)
-        assert all("\n" not in fault for fault in faults)
-    assert ",".join(split_inputs(text)) == text
-
-
-KEYWORDS = [
-    "type",
-    "anyOf",
-    "items",
-    "properties",
-    "$ref",
-    "enum",
-    "required",
-    "minimum",
-    "default",
-    "additionalProperties",
-    "x",
-]
-
-
-@given(
-    st.recursive(
-        st.none() | st.integers() | TEXTS | st.sampled_from(["#", "#/$defs/y", "string", "array", "object"]),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(KEYWORDS), inner),
-    )
-)
-def test_no_schema_makes_a_traceback(part: Any) -> None:
-    schema = Schema({"properties": {"x": part}, "$defs": {"y": part}})
-    for value in (1, "a", None, [1], {"x": 1}):
-        schema.show(part), schema.about(part), schema.kinds(part), schema.fault(part, schema.convert(part, value))
-    about = served("odd", {"x": part}, []).arguments
-    assert inputs(about).by_name
-
-
 def test_a_number_that_a_step_found_is_converted() -> None:
     schema = Schema(
         {"type": "object", "properties": {"n": NUMBER, "items": {"type": "array", "items": NUMBER}, "t": TEXT}}
     )
     assert schema.convert(schema.root, {"n": "42", "items": "[1, 2]", "t": "7"}) == {"n": 42, "items": [1, 2], "t": "7"}
-
-
-def test_a_written_call_of_a_tool_without_inputs_reads_back() -> None:
-    assert parse_action(f"Action: read_graph[{write_call({})}]", TOOLS).arguments == {}
-
-
-class Described(BaseModel):
-    path: str = Field(description="where the file is")
-
-
-def test_a_single_text_shows_its_description_unless_the_tool_has_it() -> None:
-    assert (
-        describe_tools(toolbox(Told(name="cat", arguments=Described))) == "cat[path (where the file is)]: finds a page."
-    )
 
 
 @pytest.mark.parametrize(
@@ -356,22 +270,6 @@ def test_a_limit_is_the_last_value_that_fits(limit: dict[str, int], said: str, f
     assert schema.fault(limit, beyond) == f"{beyond!r} is not {said}"
 
 
-@pytest.mark.parametrize(
-    ("schema", "shown"),
-    [
-        ({"type": "array"}, "array"),
-        ({"type": "array", "items": TEXT}, "[string]"),
-        ({"type": ["string", "integer"], "items": TEXT}, "string | integer"),
-        ({"properties": {"x": NUMBER}, "required": ["x"]}, "{x: number}"),
-        ({"items": NUMBER}, "[number]"),
-        ({"items": {"type": "integer", "minimum": 3, "maximum": 2**53 - 1}}, "[integer (at least 3)]"),
-        ({"items": {"minimum": 2 - 2**53, "maximum": 4}}, f"[any (at least {2 - 2**53}; at most 4)]"),
-    ],
-)
-def test_a_type_is_shown_in_a_few_words(schema: dict[str, Any], shown: str) -> None:
-    assert Schema({}).show(schema) == shown
-
-
 def test_a_function_of_a_program_has_the_names_and_types_that_python_takes() -> None:
     properties = {
         "class": {"enum": ["it's", 'a "b"', None]},
@@ -386,67 +284,3 @@ def test_a_function_of_a_program_has_the_names_and_types_that_python_takes() -> 
         r"""na_ve: int | None = None, none: Any = None, code: str = "a\n'b'") -> str: ...  # does ns/find it. """
         r'''(none: any """value"""; code: pattern a\nb)'''
     )
-
-
-ODD_NAMES = st.sampled_from(
-    ["class", "None", "print", "gather", "a-b", "a_b", "", "3d", "é", "__debug__", "a\nb", "\0"]
-)
-ODD_TEXTS = st.lists(
-    st.sampled_from(["\n", '"""', "'''", "#", "\\", "\0", "\x85", "\u2028", ") -> str: ...", "é"])
-).map("".join)
-ODD_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ODD_TEXTS,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(ODD_TEXTS, inner, max_size=2),
-    max_leaves=4,
-)
-ODD_KINDS = st.sampled_from(["string", "integer", "array", "object", "null", "odd"])
-ODD_FACTS: dict[str, st.SearchStrategy[Any]] = {
-    "type": ODD_KINDS | st.lists(ODD_KINDS, max_size=2),
-    "enum": st.lists(ODD_VALUES, max_size=3),
-    "const": ODD_VALUES,
-    "$ref": st.sampled_from(["#", "#/$defs/part", "#/$defs/none", "other.json"]),
-    "default": ODD_VALUES,
-    "description": ODD_TEXTS,
-    "pattern": ODD_TEXTS,
-    "minimum": st.integers() | ODD_TEXTS,
-}
-ODD_SCHEMAS = st.recursive(
-    st.fixed_dictionaries({}, optional=ODD_FACTS),
-    lambda inner: st.fixed_dictionaries(
-        {},
-        optional={
-            "anyOf": st.lists(inner, max_size=2),
-            "items": inner,
-            "properties": st.dictionaries(ODD_NAMES, inner, max_size=2),
-            "description": ODD_TEXTS,
-            "default": ODD_VALUES,
-        },
-    ),
-    max_leaves=3,
-)
-
-
-@given(
-    names=st.lists(ODD_NAMES, min_size=1, max_size=2, unique=True),
-    description=ODD_TEXTS,
-    properties=st.dictionaries(ODD_NAMES, ODD_SCHEMAS, max_size=4),
-    required=st.lists(ODD_NAMES),
-    part=ODD_SCHEMAS,
-)
-def test_functions_of_odd_schemas_are_python(
-    names: list[str], description: str, properties: dict[str, Any], required: list[str], part: Any
-) -> None:
-    whole = {"type": "object", "properties": properties, "required": required, "$defs": {"part": part}}
-    tools = {name: McpTool(None, ToolSchema(name, description, whole), name) for name in names}  # type: ignore[arg-type]
-    shown = describe_functions(tools)
-    assert len(shown.splitlines()) == len(names)
-    for node, function in zip(ast.parse(shown).body, functions(tools).values(), strict=True):
-        assert isinstance(node, ast.AsyncFunctionDef)
-        assert node.name == function.name
-        assert [each.arg for each in node.args.args] == list(function.parameters)
-        optional = [each for each in function.parameters.values() if not each.required]
-        resolved = [Schema(whole).resolve(each.schema).get("default") for each in optional]
-        assert [ast.literal_eval(each) for each in node.args.defaults] == resolved
-        given_ = dict.fromkeys(function.parameters, 1)
-        assert function.arguments((), given_) == dict.fromkeys([each.name for each in function.parameters.values()], 1)
-        assert sorted(each.name for each in function.parameters.values()) == sorted(properties)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from parts import Told, Year, plan_of, toolbox
 
-from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.errors import LimitReached, ModelError, ToolError
+from rewoo_bench.errors import ToolError
 from rewoo_bench.events import current_place
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.runners.rewoo import PlanAndEvidence, StepCaller
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.types import Tool
 
 SCHEDULES: list[Schedule] = ["ready", "levels", "sequential"]
@@ -152,121 +146,10 @@ async def test_or_gets_the_text_of_the_error_where_that_is_wanted() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("error", [ModelError("down", status=503), LimitReached("token_limit", "used 9 of 9")])
-async def test_a_failed_provider_or_a_limit_ends_the_plan_as_itself(schedule: Schedule, error: Exception) -> None:
-    async def answer(query: str) -> str:
-        if query == "b":
-            raise error
-        await anyio.sleep(300)
-        return ""
-
-    with anyio.fail_after(30), pytest.raises(type(error)) as caught:
-        await work(plan_of("Search[b]", "Search[a]", "Search[#E1]"), toolbox(Told(answer)), schedule)
-    assert caught.value is error
-
-
-@pytest.mark.anyio
-async def test_evidence_is_cut_to_its_slot() -> None:
-    worker = await work(
-        plan_of("Search[a]", "Search[b]"), toolbox(Told(lambda q: f"{q} word" * (1 + 99 * (q == "a")))), slot_tokens=7
-    )
-    assert count_tokens(worker.evidence["E1"]) <= 7
-    assert worker.evidence["E2"] == "b word"
-
-
-@pytest.mark.anyio
-async def test_a_blank_answer_says_so() -> None:
-    assert (await work(plan_of("Search[a]"), toolbox(Told(lambda _: " \n")))).evidence == {"E1": "No results."}
-
-
-@pytest.mark.anyio
 async def test_a_call_knows_its_step_and_its_depth() -> None:
     search = Told(lambda _: f"{current_place().name} at {current_place().level}")
     worker = await work(plan_of("Search[a]", "Search[#E1]", "Search[b]"), toolbox(search))
     assert worker.evidence == {"E1": "E1 at 0", "E2": "E2 at 1", "E3": "E3 at 0"}
-
-
-@given(plan=graphs())
-@settings(max_examples=15, deadline=None)
-def test_independent_steps_overlap_in_time(plan: Plan) -> None:
-    """Each step ends only when all steps of its depth have begun, so a worker that runs them in turn gets stuck."""
-    to_begin = Counter(plan.levels().values())
-
-    async def ask() -> None:
-        all_began = {level: anyio.Event() for level in to_begin}
-
-        async def answer(query: str) -> str:
-            level = current_place().level
-            to_begin[level] -= 1
-            if to_begin[level] == 0:
-                all_began[level].set()
-            await all_began[level].wait()
-            return "found"
-
-        with anyio.fail_after(30):
-            await work(plan, toolbox(Told(answer)))
-
-    anyio.run(ask)
-    assert set(to_begin.values()) == {0}
-
-
-# Chains of steps (seconds each) whose longest takes 2.2 s, while the slowest of each level add up to 4.12 s.
-CHAINS = [[1.8, 0.2, 0.2], [0.12, 1.8, 0.28], [0.8, 0.8, 0.52]]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("schedule", "least", "most"), [("ready", 2.2, 4.12), ("levels", 4.12, math.inf)])
-async def test_a_ready_queue_takes_the_longest_chain_and_barriers_every_level(
-    schedule: Schedule, least: float, most: float
-) -> None:
-    steps: list[PlanStep] = []
-    waits: dict[str, float] = {}
-    for chain in CHAINS:
-        for place, seconds in enumerate(chain):
-            name = f"E{len(steps) + 1}"
-            needs = f" #E{len(steps)}" if place else ""
-            steps.append(PlanStep(id=name, tool="Search", args=f"{name}{needs}"))
-            waits[name] = seconds
-
-    async def answer(query: str) -> str:
-        await anyio.sleep(waits[current_place().name])
-        return "found"
-
-    start = time.perf_counter()
-    await work(Plan(steps=tuple(steps)), toolbox(Told(answer)), schedule)
-    assert least <= time.perf_counter() - start < most
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("max_concurrency", "least", "most"), [(None, 1.0, 3.0), (4, 3.0, math.inf)])
-async def test_twelve_calls_at_once_are_only_held_up_by_their_tools_limit(
-    max_concurrency: int | None, least: float, most: float
-) -> None:
-    async def answer(query: str) -> str:
-        await anyio.sleep(1.0)
-        return "found"
-
-    plan = plan_of(*(f"Search[{number}]" for number in range(12)))
-    guarded = limited(Told(answer), max_concurrency)
-    start = time.perf_counter()
-    await work(plan, {"Search": guarded})
-    assert least <= time.perf_counter() - start < most
-
-
-@pytest.mark.anyio
-async def test_a_call_that_takes_too_long_is_evidence() -> None:
-    async def answer(query: str) -> str:
-        await anyio.sleep(30 if query == "slow" else 0)
-        return "found"
-
-    guarded = Deadline(Told(answer), ToolSettings(timeout_s=0.05))
-    worker = await work(plan_of("Search[slow]", "Search[b]", "Search[#E1]"), {"Search": guarded})
-    assert worker.evidence == {
-        "E1": "ERROR: timeout after 0.05 s",
-        "E2": "found",
-        "E3": "ERROR: not run, since #E1 failed",
-    }
 
 
 @pytest.mark.anyio

@@ -32,12 +32,6 @@ def test_an_answer_comes_back_as_it_was(folder: Path, caplog: pytest.LogCaptureF
     assert not caplog.records
 
 
-def test_what_is_no_json_is_kept_as_the_journal_has_it(tmp_path: Path) -> None:
-    with closing(ResponseCache(tmp_path)) as cache:
-        cache.put(b"key", {**ANSWER, "tool_calls": [{"echo": {"call": {"signature": b"3f"}}}]})
-    assert kept(tmp_path) == {**ANSWER, "tool_calls": [{"echo": {"call": {"signature": "3f"}}}]}
-
-
 def test_a_full_disk_is_one_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with closing(ResponseCache(folder)) as cache:
         with no_larger_files(1 << 20):
@@ -61,15 +55,3 @@ def test_a_file_that_is_no_cache_is_one_warning(
         assert cache.get(b"key") is None
     assert len(caplog.records) == 1
     assert content is None or path.read_bytes() == content
-
-
-def test_a_cache_that_may_only_be_read_answers_and_keeps_nothing(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with closing(ResponseCache(folder)) as cache:
-        assert cache._database is not None
-        cache._database.execute("PRAGMA query_only = 1")
-        assert cache.get(b"key") == ANSWER
-        cache.put(b"other", ANSWER)
-        assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert kept(folder, b"other") is None

@@ -10,7 +10,7 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.comparability import noted_differences, of_agents, queued, unfinished
 from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest
 
@@ -45,20 +45,6 @@ def test_each_worker_of_a_cluster_has_a_model_and_a_queue_of_its_own(
     assert queued(told) == at_once
 
 
-@pytest.mark.parametrize(
-    ("models", "at_once"),
-    [
-        ({"default": "openai/a", "planner": "local/b"}, 8),
-        ({"default": "local/a", "planner": "openai/b", "judge": "openai/c"}, 8),
-        ({"default": "openai/a", "planner": "openai/b", "judge": "local/c"}, 0),
-        ({"default": "openai/a"}, 0),
-    ],
-)
-def test_one_local_model_that_is_asked_makes_a_queue(models: dict[str, str], at_once: int) -> None:
-    told = manifest(A, models={role: {"name": name} for role, name in models.items()}, concurrency=8)
-    assert queued(told) == at_once
-
-
 def test_uncommitted_changes_are_another_commit() -> None:
     commit = "afd43e3ebd3fb1fc45e6fecd9ca4bcd58cf5aeef"
     runs = {
@@ -67,22 +53,6 @@ def test_uncommitted_changes_are_another_commit() -> None:
     }
     notes = compare(twice(), manifests=runs).notes
     assert "environment.git_commit: afd43e3ebd3f… (0001), afd43e3ebd3f… with uncommitted changes (0002)" in notes
-
-
-def test_another_processor_of_a_local_model_is_noted() -> None:
-    model = {"name": "local/small", "threads": 2}
-    runs = {
-        run: manifest(run, models={"default": {**model, "processor": f"x86_64 {extension}"}})
-        for run, extension in ((A, "avx2"), (B, "avx512f"))
-    }
-    notes = compare(twice(), manifests=runs).notes
-    assert "local/small: processor: x86_64 avx2 (0001), x86_64 avx512f (0002)" in notes
-
-
-def test_a_judge_on_this_machine_is_no_queue() -> None:
-    models = {"default": {"name": "openai/small_1"}, "judge": {"name": "local/judge"}}
-    told = {A: manifest(A, models=models, concurrency=8)}
-    assert not [note for note in compare(frame(system(), system("react")), manifests=told).notes if "queue" in note]
 
 
 def test_other_questions_are_refused_or_compared_where_shared() -> None:
@@ -104,11 +74,6 @@ def test_other_questions_are_refused_or_compared_where_shared() -> None:
     assert "not all answered the same questions: 'react' lacks 2 of the 6 questions" in warning
     assert "all below is of the 4 questions that all share" in warning
     assert "\n\nWARNING: not all answered the same questions" in str(shared)
-
-
-def test_intersecting_the_same_questions_changes_nothing_and_says_nothing() -> None:
-    rows = frame(system(), system("react"))
-    assert compare(rows, intersect=True) == compare(rows)
 
 
 def test_a_run_given_twice_is_refused() -> None:
@@ -181,13 +146,6 @@ def test_a_run_that_is_not_done_says_so_in_a_sentence(changes: dict[str, Any], s
     assert unfinished({"mine": Manifest.model_validate(asked | changes)}) == ([f"the run mine{said}"] if said else [])
 
 
-def test_models_of_other_roles_are_told() -> None:
-    default = {"name": "openai/small_1"}
-    one, other = ({"default": default, "planner": {"name": name}} for name in ("openai/b", "openai/c"))
-    notes = compare(twice(), manifests={A: manifest(A, models=one), B: manifest(B, models=other)}).notes
-    assert [note for note in notes if "model" in note] == ["model of the planner: openai/b (0001), openai/c (0002)"]
-
-
 def test_runs_on_the_same_terms_need_no_note() -> None:
     comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus={})})
     assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
@@ -205,12 +163,6 @@ def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> No
         compare(frame(system(matches="11"), system("react", "11", ids=range(2, 4))))
 
 
-def test_with_trials_it_is_rows_that_a_system_lacks() -> None:
-    rows = frame(system(), system(trial=1), system("react"))
-    (warning,) = compare(rows).warnings
-    assert "'react' lacks 6 of the 12 rows of 'rewoo'; all below is of the 6 questions that all share" in warning
-
-
 def test_long_values_that_begin_alike_are_shown_where_they_differ() -> None:
     commands = {run: f"uvx mcp-server-fetch --user-agent=the-{agent}" for run, agent in ((A, "first"), (B, "second"))}
     runs = {
@@ -218,13 +170,6 @@ def test_long_values_that_begin_alike_are_shown_where_they_differ() -> None:
         for run, command in commands.items()
     }
     assert noted_differences(runs) == [f"mine: tools.fetch.mcp: …ent=the-first ({A}), …ent=the-second ({B})"]
-
-
-def test_what_are_no_rows_is_refused() -> None:
-    with pytest.raises(DataError, match="the column 'trial' is missing"):
-        compare(frame(system()).drop(columns="trial"))
-    with pytest.raises(DataError, match="no rows to compare"):
-        compare(frame())
 
 
 def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

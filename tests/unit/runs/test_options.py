@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_type_hints
+from tempfile import TemporaryDirectory
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-import rewoo_bench
 from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run_command
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.options import OptionKeywords, RunOptions
+from rewoo_bench.runs.manifest import Manifest, read_manifest, write_manifest
+from rewoo_bench.runs.options import OPTIONS, RunOptions, as_values
+from rewoo_bench.text.redaction import redact_settings
 
-OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run", "quiet"}
+OWN_OF_THE_COMMAND = {"trust", "agents", "as_json", "dry_run"}
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, 0) for name in ("trials", "questions", "concurrency", "max_connections", "threads", "max_steps")),
+        *((name, 0) for name in ("trials", "questions", "concurrency", "max_connections", "workers", "max_steps")),
         *((name, -1) for name in ("question_tokens", "run_tokens", "max_retries", "reply_tokens")),
         *((name, math.nan) for name in ("temperature", "question_time", "timeout", "tool_failure_rate", "grace")),
-        *((name, -3.0) for name in ("temperature", "planner_temperature", "question_cost", "run_cost", "timeout")),
+        *((name, -3.0) for name in ("temperature", "question_cost", "run_cost", "timeout")),
         *(("timeout", math.inf), ("tool_failure_rate", 1.5), ("fail_on_error", 2.5), ("fail_on_error", -1.0)),
     ],
 )
@@ -63,84 +66,40 @@ def test_the_options_have_the_defaults_of_the_command(tmp_path: Path, monkeypatc
     assert flags.keys() == vars(RunOptions(("direct",))).keys()
 
 
-def test_the_keywords_of_evaluate_are_the_options() -> None:
-    """In an editor, too: `OptionKeywords` is written out for type checkers."""
-    named = inspect.signature(evaluate).parameters.keys() | {"resume"}
-    plain = {name: kind for name, kind in get_type_hints(RunOptions).items() if name not in named}
-    also_text = {Path | None: str | Path | None, tuple[str, ...]: str | list[str] | tuple[str, ...]}
-    typed = {name: also_text.get(kind, kind) for name, kind in plain.items()}
-    assert get_type_hints(OptionKeywords) == typed
-    assert inspect.signature(evaluate).parameters["model"].default == RunOptions(("direct",)).model
+def values_of(name: str) -> st.SearchStrategy[Any]:
+    """Values that an option may have."""
+    kind, text = OPTIONS[name].type, st.text(min_size=1).filter(lambda each: "\x00" not in each)
+    if name == "extra_body":
+        return st.none() | st.just('{"top_p": 0.5, "stop": null}')
+    if name in ("workers", "ray_address", "worker_resources"):
+        return st.none()
+    if kind == tuple[str, ...]:
+        return st.lists(text, min_size=name == "architectures").map(tuple)
+    base = next((each for each in get_args(kind) if NoneType in get_args(kind) and each is not NoneType), kind)
+    bounds: Any = next(iter(getattr(base, "__metadata__", ())), None)
+    plain = getattr(base, "__origin__", base)
+    if get_origin(base) is Literal:
+        found: st.SearchStrategy[Any] = st.sampled_from(get_args(base))
+    elif plain is bool:
+        found = st.booleans()
+    elif plain is int:
+        found = st.integers(int(bounds.ge), int(bounds.le or 2**31))
+    elif plain is float:
+        found = st.floats(0.001, bounds.le or (1 if name == "fail_on_error" else 1e9))
+    else:
+        found = text.map(Path) if plain is Path else text
+    return st.none() | found if NoneType in get_args(kind) else found
 
 
-NEW_OPTION = """    colour: Literal["red", "blue"] = option("red", group=TOOLS, role=ANSWERS, help="Colour.")
-"""
-USES = """
-import sys
-from contextlib import suppress
-from pathlib import Path
-import anyio
-import rewoo_bench
-from rewoo_bench.cli.main import main
-from rewoo_bench.runs.comparability import noted_differences
-from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.gate.baseline import BASELINE_OPTIONS
-from rewoo_bench.analysis.claims.run_groups import _SETTINGS
-
-def command(*words):
-    with suppress(SystemExit):
-        main(["run", "--no-progress", "--no-report", *words])
-
-command("--help")
-command("--arch", "direct", "-n", "1", "--model", "oracle", "--colour", "blue", "--out", "one")
-command("--from", "one/run.json", "--out", "two")
-Path("run.toml").write_text("arch = 'direct'\\nn = 1\\nmodel = 'oracle'\\ncolour = 'red'")
-command("--from", "run.toml", "--out", "three")
-command("--resume", "one", "--colour", "red")
-
-async def evaluated(colour):
-    return await rewoo_bench.evaluate("sample", "direct", model="oracle", questions=1, colour=colour, progress=False)
-
-with suppress(rewoo_bench.UsageError):
-    anyio.run(evaluated, "green")
-    sys.exit("green was taken")
-runs = {folder: read_manifest(Path(folder)) for folder in ("one", "two", "three")}
-colours = {folder: run.options["colour"] for folder, run in runs.items()}
-print(colours, len(anyio.run(evaluated, "blue")), "colour" in BASELINE_OPTIONS, "colour" in _SETTINGS)
-print(noted_differences(runs))
-"""
-
-
-def test_an_option_is_one_entry_of_the_table(tmp_path: Path) -> None:
-    """One more field in `RunOptions` is a flag, a keyword and a key, and has its role, without another line."""
-    root = Path(rewoo_bench.__file__).parents[1]
-    for folder in ("architectures", "datasets"):
-        (tmp_path / folder).symlink_to(root / folder)
-    shutil.copytree(root / "rewoo_bench", tmp_path / "rewoo_bench", ignore=shutil.ignore_patterns("__pycache__"))
-    table = tmp_path / "rewoo_bench" / "runs" / "options.py"
-    table.write_text(
-        table.read_text().replace("    out: Path | None = option(", f"{NEW_OPTION}    out: Path | None = option(")
-    )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", USES], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "--colour [red|blue]" in done.stdout
-    assert "--resume: --colour was 'blue' in this run" in done.stderr
-    *_, found, differing = done.stdout.splitlines()
-    assert found == "{'one': 'blue', 'two': 'blue', 'three': 'red'} 1 True True"
-    assert "colour: blue (one), blue (two), red (three)" in differing
-
-
-@pytest.mark.anyio
-async def test_a_string_is_one_architecture() -> None:
-    results = await evaluate("sample", "rewoo", model="oracle", questions=2)
-    assert [result.task.architecture.name for result in results] == ["rewoo", "rewoo"]
-
-
-@pytest.mark.anyio
-async def test_evaluate_checks_its_options() -> None:
-    with pytest.raises(UsageError, match="--trials 0: it should be greater than or equal to 1"):
-        await evaluate("sample", "rewoo", model="oracle", questions=2, trials=0)
+@given(st.fixed_dictionaries({name: values_of(name) for name in OPTIONS if OPTIONS[name].role.saved}))
+def test_options_come_back_from_a_manifest_as_they_were(values: dict[str, Any]) -> None:
+    options = RunOptions(**values)
+    with TemporaryDirectory() as folder:
+        write_manifest(Path(folder), Manifest(run_id="r", options={"api_base": None, **options.as_json()}))
+        recorded = read_manifest(Path(folder)).options
+    assert RunOptions(**as_values(recorded)).as_json() == recorded
+    if redact_settings(options.as_json(), frozenset()) == options.as_json():
+        assert RunOptions(**as_values(recorded)) == options
 
 
 def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

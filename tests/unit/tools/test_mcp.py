@@ -40,11 +40,6 @@ def test_the_fields_have_the_names_of_the_properties_where_python_allows_them() 
     assert sent(schema, {name: name for name in names}) == {name: name for name in names}
 
 
-def test_words_behind_an_address_are_no_part_of_it() -> None:
-    with pytest.raises(UsageError, match="'X-Team' stands behind an address; headers stand in front of it"):
-        McpAddress.read("https://127.0.0.1/mcp X-Team=a")
-
-
 @pytest.mark.parametrize("flag", ["--api-key tk-12345678", "-e API_KEY=tk-12345678", "--header 'Cookie: tk-12345678'"])
 def test_a_credential_behind_a_flag_is_refused(flag: str) -> None:
     with pytest.raises(UsageError, match=r"--mcp: .*: its value would stand in run\.json") as raised:
@@ -63,13 +58,3 @@ def test_a_variable_behind_a_flag_has_its_value_unless_the_server_has_one_of_tha
     assert "tk-12345678" in address.secrets
     with pytest.raises(UsageError, match="the variable OF_NOBODY isn't set"):
         McpAddress.read("some-server --token $OF_NOBODY").filled("")
-
-
-@pytest.mark.parametrize("header", ["Authorization", "authorization"])
-def test_a_user_in_an_address_replaces_no_header_in_silence(header: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        McpAddress.read(f"{header}=$TOKEN http://me:hunter22@127.0.0.1/mcp")
-    assert str(raised.value) == (
-        "--mcp: 'http://***@127.0.0.1/mcp' has a user, and the header Authorization is given, too; leave one out"
-    )
-    assert McpAddress.read("X-Team=a http://me:hunter22@127.0.0.1/mcp").is_remote

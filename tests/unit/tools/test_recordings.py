@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from recorded_runs import called, imported, said
 
 from rewoo_bench.errors import DataError, NotRecorded, ToolError
 from rewoo_bench.tools.mcp import LONGEST_NAME
-from rewoo_bench.tools.recordings import RecordedTask, Recording, _exact, _normal
+from rewoo_bench.tools.recordings import RecordedTask, Recording
 
 pytestmark = pytest.mark.anyio
 
@@ -88,28 +83,13 @@ async def test_arguments_may_differ_in_case_space_and_forms_of_numbers(
             await ask(recorded, "seats", **given_)
 
 
-def test_numbers_are_equal_whatever_their_type_and_texts_are_no_numbers_for_each_other() -> None:
-    assert {_exact({"n": _normal(each)}) for each in (3000, 3000.0, "3000", " 3000 ")} == {'{"n": "3000"}'}
-    assert _normal(1e16) == _normal(10**16)
-    assert _normal(-0.0) == _normal(0)
-    assert _normal(True) == _normal("True") != _normal(1)
-    assert _normal(10**400) != _normal(10**400 + 1)
-    assert _normal("Cafe\u0301") == _normal("caf\u00e9") != _normal("cafe")
-    assert _normal({"a": None, "b": [1, {"c": None}]}) == _normal({"b": ["1", {}]})
-
-
 @pytest.mark.parametrize(
     ("recorded", "asked"),
     [
         ("1.10", "1.1"),
-        ("2024.10", "2024.1"),
         ("12e5", "1200000"),
-        ("12e5", 1200000),
-        ("+491", "491"),
         ("3,000", 3000),
-        ("007", 7),
         ("if x:\n  a\nb", "if x:\n  a\n  b"),
-        ("a  b", "a b"),
     ],
 )
 async def test_another_version_code_or_indentation_is_another_call(
@@ -121,16 +101,6 @@ async def test_another_version_code_or_indentation_is_another_call(
     assert await ask(of_task, "get", id="5") == "five"
     with pytest.raises(NotRecorded):
         await ask(of_task, "get", id=asked)
-
-
-PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
-
-
-@given(st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_the_form_that_is_compared_stays_the_same(value: Any) -> None:
-    once = _normal(value)
-    json.dumps(once)
-    assert _normal(once) == once or once is None
 
 
 async def test_defaults_that_the_recorded_schema_has_may_be_left_out_or_given(tmp_path: Path) -> None:
@@ -181,39 +151,6 @@ async def test_odd_names_and_names_that_are_taken_become_safe_ones(tmp_path: Pat
         assert await tool(tool.arguments()) == remote
 
 
-async def test_calls_of_a_tool_without_a_name_are_left_out_with_a_note(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    messages = [*said("?"), *called("", {}, "nobody's"), *called("to ol/1", {}, "its own")]
-    recording = Recording.read(await imported(tmp_path, [{"id": "t", "messages": messages}]))
-    assert recording.names() == {"to_ol_1": "to ol/1"}
-    assert "1 call of a tool without a name" in caplog.text
-    (only := tmp_path / "only").mkdir()
-    with pytest.raises(DataError, match="no tool was called"):
-        Recording.read(await imported(only, [{"id": "t", "messages": messages[:3]}]))
-
-
-async def test_hostile_arguments_and_schemas_are_data(tmp_path: Path) -> None:
-    endless: dict[str, Any] = {"$ref": "#/properties/a", "properties": {"a": {"$ref": "#"}, "model_config": {}, "": {}}}
-    tools = [
-        {"name": "a", "input_schema": endless},
-        {"name": 3},
-        "x",
-        None,
-        {"function": []},
-        {"name": "b", "parameters": []},
-    ]
-    deep, own = "[" * 5_000, {"__class__": {"x": None}}
-    messages = [*said("?"), *called("a", deep, "deep"), *called("b", "[1]", "list"), *called("c", own, "c")]
-    recording = Recording.read(await imported(tmp_path, [{"id": "t", "messages": messages, "tools": tools}]))
-    recorded = recording.of_task("t")
-    for name in recording.schemas:
-        tool = recorded.tool(name, name)
-        with pytest.raises(NotRecorded):
-            await tool(tool.arguments.model_construct())
-    assert await ask(recorded, "c", __class__={}) == "c"
-
-
 async def test_what_is_no_recording_is_said(tmp_path: Path) -> None:
     folder = await imported(tmp_path, [{"id": "t", "messages": [*said("?"), {"role": "assistant", "content": "!"}]}])
     with pytest.raises(DataError, match="no tool was called in this run"):
@@ -223,42 +160,3 @@ async def test_what_is_no_recording_is_said(tmp_path: Path) -> None:
         Recording.read(folder)
     with pytest.raises(DataError, match="is no run"):
         Recording.read(tmp_path / "nothing")
-
-
-async def test_the_hash_is_that_of_the_answers(tmp_path: Path) -> None:
-    one, two, other = (tmp_path / name for name in ("one", "two", "other"))
-    for folder in (one, two, other):
-        folder.mkdir()
-    changed = [{"id": "t", "messages": [*said("?"), *called("a", {}, "2")]}]
-    same = [{"id": "t", "messages": [*said("?"), *called("a", {}, "1")]}]
-    hashes = [
-        Recording.read(await imported(folder, records)).sha256
-        for folder, records in ((one, same), (two, same), (other, changed))
-    ]
-    assert hashes[0] == hashes[1] != hashes[2]
-
-
-async def test_a_journal_that_a_stranger_wrote_raises_nothing_else(tmp_path: Path) -> None:
-    folder = await imported(tmp_path, [{"id": "t", "messages": [*said("?"), *called("a", {}, "1")]}])
-    odd = [
-        ["[1]", "p", "tool", "a", b"", 0, "ok", b"", "{}", 0, None],
-        ['["a", "t", Infinity]', "p", "tool", "a", b"", 0, "ok", b"", "{}", 0, None],
-        ['["a", "t", 9]', "p", "tool", "a", "no bytes", 0, "ok", b"odd", "[]", 0, None],
-        ['["a", "t", 9]', "p", "tool", b"\xff", 10**12, 0, "ok", "text", '{"text": 3}', 0, None],
-        ['["a", "t", 9]', "p", "tool", "", b"", 0, "ok", b"\x01" * 16, '{"text": "x"}', 0, None],
-    ]
-    with closing(sqlite3.connect(folder / "journal.sqlite")) as database, database:
-        database.executemany(f"INSERT INTO calls VALUES ({', '.join('?' * 11)})", odd)
-    (folder / "traces.jsonl").write_bytes(b'\xff\n{"tools": 3}\n[]\n{"tools": [[], {"name": "b", "parameters": 3}]}\n')
-    recording = Recording.read(folder)
-    assert {"a", "b"} <= recording.schemas.keys()
-    assert await ask(recording.of_task("t"), "a") == "1"
-
-
-async def test_schemas_may_be_deep(tmp_path: Path) -> None:
-    deep: dict[str, Any] = {"type": "object"}
-    for _ in range(80):
-        deep = {"type": "object", "properties": {"a": deep}}
-    tools = [{"name": "a", "input_schema": deep}]
-    record = {"id": "t", "messages": [*said("?"), *called("a", {"a": {}}, "1")], "tools": tools}
-    assert await ask(Recording.read(await imported(tmp_path, [record])).of_task("t"), "a", a={}) == "1"

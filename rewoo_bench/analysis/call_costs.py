@@ -1,0 +1,190 @@
+"""What the calls of a run cost under a price: the one place where the rule of a cache becomes tokens and dollars.
+
+    calls = read_calls(Path("results/local/mine"), rows)    # of calls.parquet, in the order of `rows`
+    cached, written = cached_tokens(calls.columns, tariff.rule)     # of each call
+    costs = priced(calls, {"": tariff})                     # the same, and dollars
+    calls.of_rows(costs.usd)                                # sums of each row
+
+A rule has a minimum, blocks, a lifetime and breakpoints (`CacheRule`), and a tariff the prices of reading and writing.
+What calls share with earlier ones is in the columns `SHARED` of calls.parquet (runs/columns.py): no prompt is needed.
+It is a cache of one user who runs one architecture, and a hit is certain: providers promise none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rewoo_bench.analysis.stats.paired import Floats
+from rewoo_bench.config.names import LOCAL, is_oracle
+from rewoo_bench.config.price_sheets import (
+    CacheRule,
+    Tariff,
+)
+from rewoo_bench.errors import DataError
+from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
+from rewoo_bench.runs.folder import CALLS_FILE, read_table
+from rewoo_bench.runs.manifest import no_run
+from rewoo_bench.runs.rows import ColumnValues, read_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+ROW_KEY = ("architecture", "example_id", "trial")
+_NUMBERS = (
+    *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
+    *("billed_output_tokens", "started_at", "latency_s", *SHARED),
+)
+_PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
+
+PRICED_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
+"""Columns of calls.parquet that a price takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The model calls of a run that count in a question's cost."""
+
+    rows: int
+    row: NDArray[np.int64]
+    """The position of each call's question."""
+    role: NDArray[np.object_]
+    model: NDArray[np.object_]
+    columns: Mapping[str, Floats]
+    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
+    `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
+    unrecorded: NDArray[np.bool_]
+    """The calls of which no cached tokens were recorded."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether an endpoint counted the cached tokens of every answered call, and no local model or oracle."""
+        answered = self.columns["input_tokens"] > 0
+        hosted = not any(model.startswith(LOCAL) or is_oracle(model) for model in set(self.model))
+        return bool(hosted and answered.any() and not self.unrecorded[answered].any())
+
+    def of_rows(self, values: Floats) -> Floats:
+        """Sums of the calls of each row."""
+        sums = np.zeros(self.rows)
+        np.add.at(sums, self.row, values)
+        return sums
+
+
+class CallCosts(NamedTuple):
+    """Of each call the input tokens found in the cache and those written to it, and dollars; NaN is not known."""
+
+    cached: Floats
+    written: Floats
+    usd: Floats
+
+
+def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
+    """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
+    if not folder.is_dir():
+        raise no_run(folder, CALLS_FILE)
+    try:
+        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), rows)
+    except FileNotFoundError:
+        raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
+    for name in _PARTS_OF_INPUT:
+        values, tokens = calls.columns[name], calls.columns["input_tokens"]
+        if (wrong := (values < 0) | (values > tokens)).any():
+            found = f"{values[wrong][0]:.0f} of {tokens[wrong][0]:.0f} input tokens"
+            raise DataError(f"{folder / CALLS_FILE}: the column {name!r} has {found}")
+    return calls
+
+
+def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
+    """The same from a table with `PRICED_COLUMNS`."""
+    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
+    found = read_columns(table, [*ROW_KEY, "kind", "role", "name"], _NUMBERS)
+    keys, all_keys = (
+        zip(*(each[name].texts.tolist() for name in ROW_KEY[:2]), each["trial"].values.tolist(), strict=True)
+        for each in (asked, found)
+    )
+    places = {key: place for place, key in enumerate(keys)}
+    row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
+    roles = found["role"].texts
+    some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
+    row, names, missing = row[some], found["name"].texts[some], np.full(some.sum(), np.nan)
+    columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
+    unrecorded = np.isnan(columns["cached_input_tokens"])
+    for name in ("cached_input_tokens", "cache_write_tokens"):
+        columns[name] = np.nan_to_num(columns[name])
+    for name in SHARED:  # of a call that failed
+        columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
+    lost = np.maximum(columns["billed_tokens"] - columns["input_tokens"] - columns["output_tokens"], 0)
+    lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
+    columns["lost_output_tokens"] = np.nan_to_num(lost_output)
+    columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
+    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded)
+
+
+def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
+    """Input tokens of each call that a cache with this rule holds, and those that are written to it.
+
+    `calls` has `input_tokens` and the columns `SHARED`. NaN where it isn't known what a call shares. With a `context`
+    every prompt begins with that many tokens more, the same in all of them: they were sent before the run, their end is
+    marked, and they are in time.
+    """
+    before = np.where(calls["input_tokens"] > 0, context, 0.0)
+    tokens = calls["input_tokens"] + before
+    if rule is None:
+        return np.zeros_like(tokens), np.zeros_like(tokens)
+    least, block = rule.minimum_prefix_tokens or 0, rule.block_tokens or 1
+    lifetime = np.inf if rule.lifetime_s is None else rule.lifetime_s
+    run_age, question_age = calls["shared_run_age_s"], calls["shared_question_age_s"]
+    shared_run = calls["shared_run_tokens"]
+    if rule.scope == "question":
+        run_age, shared_run = question_age, calls["shared_question_tokens"]
+
+    def in_time(tokens: Floats, age: Floats) -> Floats:
+        return np.where(age > lifetime, 0.0, tokens)
+
+    if rule.kind == "explicit":
+        of_run = shared_run + 1  # rounded down, where the tokens up to a mark are rounded
+        marked, last, found = (calls[name] for name in ("marked_tokens", "last_marked_tokens", "shared_marked_tokens"))
+        found = np.where((rule.scope == "question") & (found > of_run), 0.0, found)
+        longest = in_time(found, np.where(found <= of_run, run_age, question_age))
+        cached = before + np.maximum(longest, in_time(np.where(marked <= of_run, marked, 0.0), run_age))
+        cached, last = np.where(cached < least, 0.0, cached), before + last
+        return cached, np.where(last < least, 0.0, np.maximum(last - cached, 0.0))
+    of_question = in_time(calls["shared_question_tokens"], question_age)
+    shared = before + np.maximum(of_question, in_time(shared_run, run_age))
+    cached = np.minimum(shared, tokens - 1) // block * block
+    too_short = tokens < max(least, 1)
+    cached = np.where(too_short | (cached < max(least, 1)), 0.0, cached)
+    return cached, np.where(too_short, 0.0, tokens // block * block - cached)
+
+
+def priced(
+    calls: Calls,
+    tariffs: Mapping[str, Tariff],
+    *,
+    recorded: bool = False,
+    context: float = 0.0,
+) -> CallCosts:
+    """The calls under the prices of each role (`""`: every other).
+
+    What is written is counted where it has a price of its own. `recorded` takes what the provider reported in place of
+    the rule. `context` is that of `cached_tokens`.
+    """
+    parts = np.full((3, len(calls.row)), np.nan)
+    for role in dict.fromkeys(calls.role):
+        tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
+        sizes = {name: values[own] for name, values in calls.columns.items()}
+        cached, written = cached_tokens(sizes, tariff.rule, context)
+        if recorded:
+            cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
+        written = written * float(tariff.cache_write is not None)
+        whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
+        output = sizes["output_tokens"] + sizes["lost_output_tokens"]
+        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output)
+    return CallCosts(*parts)
