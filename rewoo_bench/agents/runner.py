@@ -109,7 +109,7 @@ class AgentRunner:
         if failure is not None and not is_answered:
             # The provider refused what the agent wrote, unless it doesn't know the model, which answered nothing yet.
             is_unknown = failure.refused_by and not (failure.accepts_others or session.has_answer)
-            is_agents = failure.status in _OWN_FAULTS or failure.is_of_agents_account or failure.unread_reply
+            is_agents = failure.status in _OWN_FAULTS or failure.unread_reply
             if is_unknown or not is_agents:
                 raise failure
         so_far = self._so_far(session)

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 from answering import KEY
-from command_runs import quiet, run, start
+from command_runs import quiet, start
 from dialect_server import DialectServer
 from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_program, write_questions
 
 from rewoo_bench import compare
-from rewoo_bench.cli.main import main
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.system.processes import cores
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 SHORT = ("--no-progress", "--no-report")
@@ -70,27 +68,6 @@ def test_programs_that_fail_are_rows_with_the_reason(provider: DialectServer) ->
     assert any("Traceback" in trace["notes"]["stderr"] for trace in traces() if trace["architecture"] == "raises")
 
 
-BESIDE = """
-import pathlib, time
-me = pathlib.Path("running", str(time.monotonic_ns()))
-me.touch()
-time.sleep(1)
-print(len(list(me.parent.iterdir())))
-me.unlink()
-"""
-
-
-def test_programs_are_as_many_as_the_cores(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    agents = [write_program("beside", BESIDE), write_program("next-to-it", BESIDE)]
-    Path("beside/running").mkdir()
-    Path("next-to-it").joinpath("running").symlink_to(Path("beside/running").absolute())
-    names = [word for agent in agents for word in ("--arch", agent.absolute())]
-    model = ("--model", "openai/gpt-x", "--api-base", provider.api_base)
-    run(*names, *model, "--dataset", write_questions(2 * cores()), "--out", "out", "--no-report")
-    assert rows().prediction.astype(int).max() <= cores()
-    assert "one a core; --concurrency says otherwise" in capfd.readouterr().err
-
-
 def test_the_import_of_a_worker_is_no_latency_of_its_first_questions(provider: DialectServer) -> None:
     worker = write_program("slow", "import time; time.sleep(5)\n" + WORKER.replace("DIES", ""), protocol="worker")
     assert run_agents(provider, [worker], "--concurrency", 2, questions=4) == 0
@@ -111,21 +88,6 @@ def test_an_agent_that_failed_on_every_question_is_no_success(
     assert "no-such-file.py" in line
     assert read_manifest(Path("out")).status == "done"
     assert quiet("--resume", "out") == 1
-
-
-def test_questions_whose_agent_failed_are_failed_questions(
-    provider: DialectServer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agent = write_program("weak", "import sys; 'q01' in sys.stdin.read() and sys.exit('no idea'); print('Neva')")
-    assert run_agents(provider, [agent], questions=3) == 0
-    capsys.readouterr()
-    with pytest.raises(SystemExit):
-        main(["show", "out", "--failed"])
-    shown = capsys.readouterr().out
-    assert "agent_failed" in shown
-    assert "q00" not in shown
-    assert run_agents(provider, [agent], "--failed-in", "out", "--out", "again", questions=3) == 1
-    assert list(rows("again").example_id) == ["q01"]
 
 
 def test_a_program_sees_its_own_keys_alone(provider: DialectServer) -> None:
@@ -211,17 +173,6 @@ def test_processes_that_left_their_group_end_with_their_question(provider: Diale
         others.wait()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_processes_that_left_their_group_end_with_a_killed_run(provider: DialectServer) -> None:
-    agent = write_program("leaves", f"{DAEMON}\nimport time; time.sleep(60)")
-    model = ("--model", "openai/gpt-x", "--api-base", provider.api_base, "--out", "out", *SHORT)
-    process = start("--arch", agent, "--dataset", write_questions(1), *model)
-    wait_until(lambda: len(agents_of(Path.cwd())) >= 3)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    wait_until(lambda: not agents_of(Path.cwd()), 20)
-
-
 def wait_until(is_so: object, seconds: float = 30.0) -> None:
     assert callable(is_so)
     deadline = time.monotonic() + seconds
@@ -269,21 +220,6 @@ def test_an_agent_that_gives_up_while_the_run_ends_is_asked_again() -> None:
         assert len(provider.books) == 3
 
 
-def test_what_an_earlier_session_paid_for_other_requests_stays_in_the_books() -> None:
-    """An agent with a random text in its requests: the resumed question makes other ones."""
-    varies = "import uuid\nfor _ in range(2): answer = ask(uuid.uuid4().hex + os.environ['REWOO_BENCH_QUESTION'])\n"
-    agent = write_program("varies", ASK + varies + "print(ask('last ' + os.environ['REWOO_BENCH_QUESTION']))")
-    with DialectServer(lambda entry, nth: "500" if "last" in str(entry.body) else None) as provider:
-        assert run_agents(provider, [agent], "--max-retries", 0, questions=2) == 3
-        check_books(provider)
-        provider.fault = lambda entry, nth: None
-        assert quiet("--resume", "out") == 0
-        assert set(rows().stop_reason) == {"answered"}
-        assert set(rows().llm_calls) == {3}
-        check_books(provider)
-        assert len(provider.books) == 2 * 6
-
-
 BYPASS = (
     ASK
     + """
@@ -314,14 +250,6 @@ def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
     assert comparison.pairs[0].figures == ()
     assert comparison.systems[0].summary.unmetered == 4
     assert comparison.warnings == (line.partition("; its processes")[0],)
-
-
-def test_a_run_in_which_no_answer_counts_has_failed(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    with DialectServer() as elsewhere:
-        agent = write_program("mine", BYPASS, env={"ELSEWHERE": elsewhere.api_base})
-        assert run_agents(provider, [agent], questions=2) == 1
-    line = "nothing was measured: every question was answered without a metered model call"
-    assert line in capfd.readouterr().err
 
 
 REMEMBERS = (
@@ -374,17 +302,6 @@ def test_what_an_agent_did_before_a_limit_is_kept(provider: DialectServer) -> No
     assert row.stop_reason == "token_limit"
     assert [step["tool"] for step in trace["steps"]] == ["Search"]
     assert "I looked" in trace["notes"]["stderr"]
-
-
-REFUSED = "try:\n    print(ask(input()))\nexcept Exception:\n    pass\n"
-
-
-def test_an_answer_after_refused_calls_alone_is_unmetered() -> None:
-    with DialectServer(lambda entry, nth: "500") as provider:
-        agent = write_program("free", f"{ASK}{REFUSED}print('Neva')")
-        run_agents(provider, [agent], "--max-retries", 0, questions=1)
-    (row,) = rows().to_dict("records")
-    assert (row["stop_reason"], row["total_tokens"], list(row["flags"])) == ("answered", 0, ["unmetered"])
 
 
 def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:

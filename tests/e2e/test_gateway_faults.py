@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from dialect_server import DialectServer, Entry, Fault
 from gateway_agents import EACH_WAY, with_settings
-from gateway_runs import calls, check_books, rows, run_agents, traces, write_agent, write_function
+from gateway_runs import calls, check_books, rows, run_agents, traces, write_function
 from open_questions import open_question
 from web_server import serving_app
 
@@ -18,20 +18,6 @@ pytestmark = [
 ]
 FAULTS: list[Fault | None] = ["429", "500", "cut", "slow", "error body", "error first", None, "429"]
 STREAMED = tuple(name for name in EACH_WAY if name.endswith("_streamed"))
-
-
-ASKED: list[str] = []
-
-
-def chooses_an_account(question: str, *, base_url: str, api_key: str, model: str, tools: object) -> str:
-    """Its second question is asked under a name that the provider refuses."""
-    ASKED.append(question)
-    headers = {"Authorization": f"Bearer {api_key}", **({"OpenAI-Organization": "wrong"} if len(ASKED) == 2 else {})}
-    body = {"model": model, "messages": [{"role": "user", "content": question}]}
-    asked = httpx.post(f"{base_url}/chat/completions", json=body, headers=headers, timeout=30)
-    assert asked.status_code == (401 if len(ASKED) == 2 else 200)
-    asked.raise_for_status()
-    return "Neva"
 
 
 def first_time(faults: list[Fault | None]) -> DialectServer:
@@ -117,19 +103,3 @@ def test_a_provider_that_refuses_the_key_ends_the_run(capfd: pytest.CaptureFixtu
     with DialectServer(fault) as provider:
         assert run_agents(provider, [write_function("asks_for_ever")], "--concurrency", 1, questions=4) != 0
     assert "401" in capfd.readouterr().err
-
-
-def test_a_refused_account_that_an_agent_chose_ends_its_question_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_ORG_ID", raising=False)
-    ASKED.clear()
-
-    def fault(entry: Entry, nth: int) -> Fault | None:
-        return "refused" if entry.headers.get("openai-organization") == "wrong" else None
-
-    with DialectServer(fault) as provider:
-        agent = write_agent("chooses", callable="test_gateway_faults:chooses_an_account")
-        run_agents(provider, [agent], "--concurrency", 1, questions=4)
-    by_name = rows().set_index("example_id").stop_reason.to_dict()
-    refused = {name for name, reason in by_name.items() if reason != "answered"}
-    assert len(by_name) == 4
-    assert len(refused) == 1

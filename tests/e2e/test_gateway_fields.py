@@ -20,8 +20,6 @@ from open_questions import OpenQuestion, open_question
 from rewoo_bench.models.hosted import providers
 from rewoo_bench.models.hosted.dialects import CHAT, COMPLETIONS, EMBEDDINGS, MESSAGES, RESPONSES
 from rewoo_bench.models.hosted.wire import FIELDS
-from rewoo_bench.testing.server import ModelServer, ServerReply
-from rewoo_bench.types import Usage
 
 pytestmark = [
     pytest.mark.anyio,
@@ -157,17 +155,3 @@ def test_an_agent_with_orders_in_its_requests_is_measured_as_any_other(
     dropped = {"api_base", "base_url", "api_key", "timeout", "custom_llm_provider", "mock_response", "extra_body"}
     for trace in traces():
         assert {f"dropped the field {name}" for name in dropped} <= trace["notes"]["gateway"].keys()
-
-
-@pytest.mark.parametrize("name", ["openai/x", "hosted_vllm/x"])
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_reasoning_tokens_of_translated_messages_are_booked(streamed: bool, name: str) -> None:
-    counts = {"prompt_tokens": 9, "completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 40}}
-    with ModelServer(lambda request: ServerReply("Neva", usage=Usage(9, 0, 50, 40), usage_object=counts)) as server:
-        async with open_question(server.api_base, name, api_key=KEY) as asked:
-            answer = await post(asked, MESSAGES, stream=streamed)
-    assert answer.status_code == 200
-    assert {entry.path for entry in server.books if entry.status == 200} == {"/v1/chat/completions"}
-    (call,) = asked.meter.calls
-    assert call.call_cost is not None
-    assert call.call_cost.billed == server.totals() == Usage(9, 0, 50, 40)

@@ -51,16 +51,6 @@ async def question(
 
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_agent_that_asks_for_ever_ends_at_the_limit_of_its_question() -> None:
-    with DialectServer() as provider, with_settings(max_retries=0):
-        assert run_agents(provider, [write_function("asks_for_ever")], "--question-tokens", 5000, questions=3) == 1
-    assert set(rows().stop_reason) == {"token_limit"}
-    assert (rows().billed_tokens < 5000 + 1100).all()
-    check_books(provider)
-
-
-@pytest.mark.usefixtures("own_folder")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_the_cap_of_a_run_holds_for_agents_and_a_resumed_run_ends_like_an_unbroken_one() -> None:
     flags = ("--concurrency", 4)
     with DialectServer() as provider, with_settings(calls=3):

@@ -21,7 +21,7 @@ from command_runs import quiet, run
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import ModelServer, ServerReply
-from rewoo_bench.text.redaction import redact, sent_in, without
+from rewoo_bench.text.redaction import redact, sent_in
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -213,24 +213,6 @@ def test_run_json_keeps_no_key_of_the_command_or_the_environment(tmp_path: Path)
     subprocess.run(command, cwd=tmp_path, env={**os.environ, "SERVICE_TOKEN": "Zx81-9fe2-ffeb"}, check=True)
     command = json.loads((tmp_path / "run" / "run.json").read_text())["command"]
     assert command == ["mine.py", "--x=[key]", "--y", "pk_order_line_items_2024"]
-
-
-@pytest.mark.parametrize("address", ["me:hunter2222@host/v1", "http://me:hun/ter2222@host/v1"])
-def test_an_address_that_is_refused_is_not_repeated(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path, address: str
-) -> None:
-    out = tmp_path / "run"
-    assert quiet("--arch", "direct", "--model", "openai/test", "--api-base", address, "--out", out) == 2
-    said = capfd.readouterr().err
-    assert "--api-base" in said
-    assert "ter2222" not in said
-    assert not out.exists()
-
-
-def test_a_placeholder_is_no_secret() -> None:
-    assert without("none of it is not-needed", sent_in("http://a:b@host", ["none", "not-needed", ""])) == (
-        "none of it is not-needed"
-    )
 
 
 def test_only_the_pair_that_is_sent_is_taken_out_behind_basic() -> None:

@@ -10,9 +10,7 @@ again. A provider that doesn't speak the dialect gets the request translated by 
     passed_on({"Idempotency-Key": "7", "Authorization": "Bearer q-…", "Cookie": "…"}.items(), key="q-…")
     # (("Idempotency-Key", "7"),)
 
-An agent chooses no address, no key and no model by its headers and its query: what isn't listed doesn't pass.
-`OpenAI-Organization` and `OpenAI-Project` are the agent's own choice under the user's key, unless the user's
-environment has one.
+An agent chooses no address, key, account or model by its headers and its query: what isn't listed doesn't pass.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ from rewoo_bench.models.hosted.dialects import (
 )
 from rewoo_bench.models.hosted.http_endpoint import (
     EVENT_STREAM,
-    HEADERS_OF_USER,
     BadAnswer,
     HTTPFailure,
     documents_of,
@@ -75,7 +72,7 @@ from rewoo_bench.types import (
 )
 
 _PASSED_ON = frozenset({
-    "openai-organization", "openai-project", "openai-beta", "anthropic-beta", "anthropic-version",
+    "openai-beta", "anthropic-beta", "anthropic-version",
     "idempotency-key", "x-idempotency-key", "x-client-request-id", "x-request-id", "x-title",
 })  # fmt: skip
 _PASSED_BACK = re.compile("(x-)?request-id|retry-after(-ms)?|(x|anthropic)-ratelimit-.+|openai-(processing-ms|version)")
@@ -249,8 +246,7 @@ class WireClient:
 
     async def _exchange(self, route: providers.Route, wire: WireRequest, body: bytes, relay: _Relay) -> WireResponse:
         """The provider's answer to a body, a stream given to the agent as it arrives."""
-        of_user = {header.lower() for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
-        headers = {name: value for name, value in wire.headers if name.lower() not in of_user}
+        headers = dict(wire.headers)
         if route.provider == "anthropic":
             headers["x-api-key"] = route.api_key or os.environ.get("ANTHROPIC_API_KEY", "none")
             headers.setdefault("anthropic-version", "2023-06-01")
