@@ -28,7 +28,7 @@ from matplotlib.patches import Rectangle
 import rewoo_bench
 from rewoo_bench.analysis.prices import priced_rows
 from rewoo_bench.config.price_sheets import RULES, named_tariff
-from rewoo_bench.report.plots.cache import tariff_title
+from rewoo_bench.report.plots.break_even import tariff_title
 from rewoo_bench.report.plots.draw import PICTURE_METADATA
 from rewoo_bench.report.plots.style import series_styles, styled
 

@@ -22,7 +22,6 @@ from rewoo_bench import analysis
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import ratio_of_means
-from rewoo_bench.runs.folder import load_table
 
 TWINS = (("react", "rewoo", "plan-ahead"), ("react-json", "rewoo-lazy", "lazy replanning"),
          ("react-native", "rewoo-code", "plans as code"))  # fmt: skip
@@ -34,7 +33,7 @@ def cells_of(run: Path) -> list[dict[str, object]]:
     """A row for each pair of twins and measure of a run."""
     rows = rewoo_bench.load(run)
     names = list(SHOWN)
-    for name, found in zip(names, priced_rows([run], load_table(run), [[name] for name in names]), strict=True):
+    for name, found in zip(names, priced_rows([run], rows, [[name] for name in names]), strict=True):
         rows[f"usd:{name}"] = found.usd
     predicted = plannable(run, names).tasks
     cells = []

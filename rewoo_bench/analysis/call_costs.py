@@ -31,7 +31,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, read_table
 from rewoo_bench.runs.manifest import no_run
-from rewoo_bench.runs.rows import ColumnValues, read_columns
+from rewoo_bench.runs.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 ROW_KEY = ("architecture", "example_id", "trial")
 _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "started_at", "latency_s", *SHARED),
+    *("billed_output_tokens", "latency_s", *SHARED),
 )
 _PARTS_OF_INPUT = ("cached_input_tokens", "cache_write_tokens", *(name for name in SHARED if name.endswith("_tokens")))
 
@@ -85,12 +85,12 @@ class CallCosts(NamedTuple):
     usd: Floats
 
 
-def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
-    """The calls of a run for rows of its questions.parquet (or their columns `ROW_KEY`). Raises `DataError`."""
+def read_calls(folder: Path, rows: Rows | pd.DataFrame) -> Calls:
+    """The calls of a run for rows of its questions.parquet. Raises `DataError`."""
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:
-        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), rows)
+        calls = calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), Rows.of(rows))
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
     for name in _PARTS_OF_INPUT:
@@ -101,20 +101,15 @@ def read_calls(folder: Path, rows: pd.DataFrame | pa.Table | Mapping[str, Column
     return calls
 
 
-def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Mapping[str, ColumnValues]) -> Calls:
+def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
     """The same from a table with `PRICED_COLUMNS`."""
-    asked = rows if isinstance(rows, Mapping) else read_columns(rows, ROW_KEY)
-    found = read_columns(table, [*ROW_KEY, "kind", "role", "name"], _NUMBERS)
-    keys, all_keys = (
-        zip(*(each[name].texts.tolist() for name in ROW_KEY[:2]), each["trial"].values.tolist(), strict=True)
-        for each in (asked, found)
-    )
+    found = Rows(table)
+    keys, all_keys = (zip(*(each[name].tolist() for name in ROW_KEY), strict=True) for each in (rows, found))
     places = {key: place for place, key in enumerate(keys)}
     row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
-    roles = found["role"].texts
-    some = (found["kind"].texts == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
-    row, names, missing = row[some], found["name"].texts[some], np.full(some.sum(), np.nan)
-    columns = {name: found[name].values[some] if name in found else missing for name in _NUMBERS}
+    roles = found["role"]
+    some = (found["kind"] == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
+    columns = {name: found[name][some] for name in _NUMBERS}
     unrecorded = np.isnan(columns["cached_input_tokens"])
     for name in ("cached_input_tokens", "cache_write_tokens"):
         columns[name] = np.nan_to_num(columns[name])
@@ -124,7 +119,7 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: pd.DataFrame | pa.Table | Map
     lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    return Calls(len(asked["trial"].values), row, roles[some], names, columns, unrecorded)
+    return Calls(len(rows), row[some], roles[some], found["name"][some], columns, unrecorded)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:

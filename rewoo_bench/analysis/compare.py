@@ -17,22 +17,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, starmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from rewoo_bench.analysis.comparison_tables import Comparison, PairUnder, System, Under
 from rewoo_bench.analysis.cost_laws import even_price
-from rewoo_bench.analysis.pairs import Pair, adjusted, column, pair_columns, paired, reference, way_round
+from rewoo_bench.analysis.pairs import Pair, adjusted, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import noted_differences, of_agents, refusals, unfinished, wait
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import check_columns, flag_lines, left_out, mean_over_questions, read_columns, subsets
+from rewoo_bench.runs.rows import Rows, flag_lines, mean_over_questions, subsets
 from rewoo_bench.text.words import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Key(NamedTuple):
@@ -51,11 +53,10 @@ _MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
     *("router_tokens", "gold_pages_found"),
 )
-_UNUSED = ["question", "answers", "prediction", "error"]  # heavy, and no measure reads them
 
 
 def compare(
-    rows: pd.DataFrame,
+    rows: Rows | pd.DataFrame,
     *,
     manifests: Manifests | None = None,
     baseline: str | None = None,
@@ -81,18 +82,18 @@ def compare(
     on those they share, with a warning, as the architectures of one run always are. `within_model` compares no systems
     of different models, and lets a data set have one system alone.
     """
-    check_columns(rows.columns, [*Key._fields, "example_id", "trial", "exact_match", "total_tokens"])
     if not len(rows):
         raise DataError("no rows to compare")
     pricing = pricing or own_prices(manifests or {})
-    rows = pricing.of(rows).assign(**_priced_columns(under))
+    rows = pricing.of(Rows.of(rows)).assign(**_priced_columns(under))
     names = run_names(rows)
     named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
-    parts, small = [rows] if by is None else subsets(rows, by), list[str]()
+    parts, small = [rows], list[str]()
     if by is not None:
-        sizes = [(part, int(part["example_id"].nunique())) for part in parts]
-        small = [f"{part['dataset'].iloc[0]}: n = {n}: too few" for part, n in sizes if n < LEAST_OF_A_PART]
-        parts = [part for part, n in sizes if n >= LEAST_OF_A_PART]
+        every = [_part(rows.where(mask), name) for name, mask in subsets(rows, by).items()]
+        parts = [part for part in every if questions_of(part) >= LEAST_OF_A_PART]
+        of_few = [part for part in every if questions_of(part) < LEAST_OF_A_PART]
+        small = [f"{part['dataset'][0]}: n = {questions_of(part)}: too few" for part in of_few]
     systems: list[System] = []
     pairs: list[Pair] = []
     priced: list[Under] = []
@@ -107,11 +108,10 @@ def compare(
             own_systems = [_system(label, keys[label].run_id, own) for label, own in same.items()]
             systems += own_systems
             oracles = {system.label for system in own_systems if system.summary.oracle}
-            columns = {label: pair_columns(own) for label, own in same.items()}
             sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
             sides = list(starmap(way_round, sides))
             for a, b in sides:
-                pairs.append(paired(dataset, (a, columns[a]), (b, columns[b]), oracle=bool(oracles & {a, b})))
+                pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
             priced += [_under(dataset, price, same, sides) for price in under]
             for system in own_systems:
                 cautions += _cautions(system)
@@ -120,11 +120,20 @@ def compare(
     notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
     notes += [*noted_differences(named), *of_agents(named)]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
-    datasets = sorted(map(str, rows["dataset"].unique()), key=len)  # of two that a part's name begins with, the longer
-    of_parts = {str(name) for part in parts for name in part["dataset"].unique()} if by else set()
+    datasets = sorted(rows.texts("dataset"), key=len)  # of two that a part's name begins with, the longer
+    of_parts = {name for part in parts for name in part.texts("dataset")} if by else set()
     wholes = {name: whole for whole in datasets for name in of_parts if name.startswith(f"{whole}, ")}
     compared = adjusted(pairs, wholes)
     return Comparison(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under))
+
+
+def _part(rows: Rows, name: str) -> Rows:
+    """The rows of a subset, with its name behind that of the data set."""
+    return rows.assign(dataset=np.array([f"{dataset}, {name}" for dataset in rows["dataset"]], dtype=object))
+
+
+def questions_of(rows: Rows) -> int:
+    return len(np.unique(rows.question))
 
 
 def _priced_columns(prices: Sequence[Pricing]) -> dict[str, Floats]:
@@ -136,15 +145,13 @@ def _priced_columns(prices: Sequence[Pricing]) -> dict[str, Floats]:
     return found
 
 
-def _under(
-    dataset: str, price: Pricing, systems: Mapping[str, pd.DataFrame], sides: Sequence[tuple[str, str]]
-) -> Under:
+def _under(dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Sequence[tuple[str, str]]) -> Under:
     """The dollars of aligned rows under a price, and the ratios of pairs (a, b)."""
     tariff, usd, cached, pairs = price.tariff, dict[str, Floats](), dict[str, Floats](), []
-    kept = {label: ~left_out(own) for label, own in systems.items()}
+    kept = {label: ~own.left_out for label, own in systems.items()}
     for label, own in systems.items():
-        usd[label], cached[label] = column(own, f"cost_usd {price.asked}"), column(own, f"cached {price.asked}")
-    questions = {label: pd.factorize(own["example_id"])[0] for label, own in systems.items()}
+        usd[label], cached[label] = own[f"cost_usd {price.asked}"], own[f"cached {price.asked}"]
+    questions = {label: own.question for label, own in systems.items()}
     for a, b in sides:
         both = kept[a] & kept[b]
         if not usd[a][both].any():
@@ -165,16 +172,15 @@ def _under(
 
 
 def _blocks(
-    rows: pd.DataFrame, names: Mapping[str, str], manifests: Manifests, *, intersect: bool, alone: bool
-) -> dict[str, dict[str, tuple[Key, pd.DataFrame]]]:
+    rows: Rows, names: Mapping[str, str], manifests: Manifests, *, intersect: bool, alone: bool
+) -> dict[str, dict[str, tuple[Key, Rows]]]:
     """Data set -> label -> key and rows of its systems.
 
     Raises `UsageError` where a data set has one system but for `alone`; with `intersect` all data sets are then one.
     """
-    by_key = rows.groupby(list(Key._fields), sort=False, observed=True)
-    groups = [(Key(*map(str, key)), group) for key, group in by_key]
+    groups = [(Key(*key), group) for key, group in rows.groups(*Key._fields).items()]
     labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
-    blocks: dict[str, dict[str, tuple[Key, pd.DataFrame]]] = {}
+    blocks: dict[str, dict[str, tuple[Key, Rows]]] = {}
     for label, (key, own) in labelled.items():
         blocks.setdefault(key.dataset, {})[label] = key, own
     single = [(label, dataset) for dataset, block in blocks.items() for label in block if len(block) == 1]
@@ -192,17 +198,14 @@ def _blocks(
     )
 
 
-def _system(label: str, run_id: str, rows: pd.DataFrame) -> System:
-    scored = read_columns(rows[~left_out(rows)], ["example_id"], _MORE_MEANS)
-    means: dict[str, float | None] = dict.fromkeys(_MORE_MEANS)
+def _system(label: str, run_id: str, rows: Rows) -> System:
+    scored, found = rows.where(~rows.left_out), dict[str, Interval]()
+    for name in _MORE_MEANS if len(scored) else ():
+        if not np.isnan(scored[name]).any():
+            found[name] = mean_of(scored[name], clusters=scored.question)
     (summary,) = summaries_of(rows)
-    questions, found = scored["example_id"].values, dict[str, Interval]()
-    for name in means:
-        if name in scored and len(questions) and not np.isnan(scored[name].values).any():
-            found[name] = mean_of(scored[name].values, clusters=questions)
-            means[name] = found[name].estimate
-    intervals = summary.intervals | bounded(found)
-    return System(label, run_id, rows["example_id"].nunique(), summary, means, intervals)
+    means = {name: found[name].estimate if name in found else None for name in _MORE_MEANS}
+    return System(label, run_id, questions_of(rows), summary, means, summary.intervals | bounded(found))
 
 
 def _cautions(system: System) -> Iterator[str]:
@@ -215,8 +218,8 @@ def _cautions(system: System) -> Iterator[str]:
 
 
 def aligned(
-    systems: Mapping[str, pd.DataFrame], unlike: Sequence[str], *, intersect: bool
-) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    systems: Mapping[str, Rows], unlike: Sequence[str], *, intersect: bool
+) -> tuple[dict[str, Rows], list[str]]:
     """The rows of each system for the same questions and trials, in the same order, and warnings.
 
     `unlike` are reasons against comparing that the manifests give. Raises `UsageError` for a question that a system
@@ -224,12 +227,7 @@ def aligned(
     """
     # A number for each question and trial, the same in every system and whatever the order of rows.
     trials = 1 + max(int(rows["trial"].max()) for rows in systems.values())
-    codes = pd.factorize(pd.concat([rows["example_id"] for rows in systems.values()]), sort=True)[0]
-    parts = np.split(codes.astype(np.int64), np.cumsum([len(rows) for rows in systems.values()])[:-1])
-    keys = {
-        label: part * trials + rows["trial"].to_numpy(dtype=np.int64)
-        for (label, rows), part in zip(systems.items(), parts, strict=True)
-    }
+    keys = {label: rows.question * trials + rows["trial"].astype(np.int64) for label, rows in systems.items()}
     orders = {label: np.argsort(own, kind="stable") for label, own in keys.items()}
     (first, shared), reasons = next(iter(keys.items())), list(unlike)
     unit, reference = "question" if trials == 1 else "row", shared
@@ -237,9 +235,9 @@ def aligned(
     for label, own in keys.items():
         again = np.flatnonzero(np.diff(own[orders[label]]) == 0)
         if len(again):
-            row = systems[label].iloc[orders[label][again[0]]]
-            where = f"question {row['example_id']!r}, trial {row['trial']}"
-            raise UsageError(f"{label!r} has {where} more than once in the run {row['run_id']!r}; was it given twice?")
+            rows, at = systems[label], orders[label][again[0]]
+            where = f"question {rows['example_id'][at]!r}, trial {rows['trial'][at]:.0f}"
+            raise UsageError(f"{label!r} has {where} more than once in the run {rows['run_id'][at]!r}; given twice?")
         shared = np.intersect1d(shared, own)
         missing, more = len(np.setdiff1d(reference, own)), len(np.setdiff1d(own, reference))
         lacks = [f"lacks {missing:,} of the {counted(len(reference), unit)} of {first!r}"] if missing else []
@@ -255,25 +253,25 @@ def aligned(
     if reasons and not intersect:
         hint = "--intersect compares on the questions that they share"
         raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")
-    rows = {}
+    same = {}
     for label, own in keys.items():
         kept = orders[label][np.isin(own[orders[label]], shared, assume_unique=True)]
-        rows[label] = systems[label].drop(columns=_UNUSED, errors="ignore").iloc[kept]
+        same[label] = systems[label].where(kept)
     if not reasons:
-        return rows, []
-    questions = rows[first]["example_id"].nunique()
+        return same, []
+    questions = questions_of(same[first])
     of_rows = f" ({counted(len(shared), 'row')} with their trials)" if len(shared) != questions else ""
     only = f"all below is of the {counted(questions, 'question')} that all share{of_rows}"
-    return rows, [f"not all answered the same questions: {'; '.join(reasons)}; {only}"]
+    return same, [f"not all answered the same questions: {'; '.join(reasons)}; {only}"]
 
 
-def run_names(rows: pd.DataFrame) -> dict[str, str]:
+def run_names(rows: Rows) -> dict[str, str]:
     """Run id -> the name of its folder, where `load` read the rows; else the id, or its last part if that is enough."""
-    runs = list(map(str, rows["run_id"].unique()))
+    runs = rows.texts("run_id")
     short = {run: run.rpartition("-")[2] for run in runs}
-    if "run_folder" in rows.columns:
-        folders = rows.drop_duplicates("run_id").set_index("run_id")["run_folder"]
-        short = {run: str(folders[run]) for run in runs}
+    if "run_folder" in rows:
+        short = dict(zip(rows["run_id"][::-1], rows["run_folder"][::-1], strict=True))
+        short = {run: short[run] for run in runs}
     return short if len(set(short.values())) == len(short) else {run: run for run in runs}
 
 

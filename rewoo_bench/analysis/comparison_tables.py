@@ -26,21 +26,16 @@ from rewoo_bench.analysis.summary import (
     LOOPS,
     NO_ESTIMATE,
     OF_OBJECTIVES,
+    PASSES,
+    REASONS,
     Estimate,
     Summary,
     bounded,
     cells_of,
     dollars_text,
-    has_loops,
-    loops_text,
-    mean_text,
     number_text,
-    per_solved_text,
-    reasons,
-    recorded_text,
-    repeated,
-    score_text,
-    usd_per_solved_text,
+    solved_table,
+    table_of,
 )
 from rewoo_bench.analysis.verdict import verdicts
 from rewoo_bench.text.escaping import latex, plain_line, plain_markdown
@@ -284,70 +279,18 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     is_same = len({each.summary.models for each in systems}) == 1
     models = list(mixed.values())[:1] if is_same else [f"{label}: {models}" for label, models in mixed.items()]
     about = ", ".join([dataset, *models])
-    is_judged = any(each.summary.judged_correct.n for each in systems)
-    is_joined = any(each.summary.objectives_right.n for each in systems)
-    means, endings, tokens, solved = [], [], [], []
-    summaries = [each.summary for each in systems]
-    k = repeated(summaries)
-    routed_to = dict.fromkeys(name for each in summaries for name in each.routed_to)
-    knows_pages = any(each.means["gold_pages_found"] is not None for each in systems)
-    has_router = any(each.means["router_tokens"] for each in systems)
-    has_recorded = any(each.recorded_hits is not None for each in summaries)
-    for system in systems:
-        label, of, more, bounds = {"system": system.label}, system.summary, system.means, system.intervals
-        mark = MEANINGLESS if system.summary.oracle else ""
-        passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
-        quantiles = _quantiles(of)
-        timed = "" if of.latency_n == of.questions else f" (n = {of.latency_n:,})"  # some may be recalled
-        means.append(
-            {
-                **label,
-                "n": f"{of.exact_match.n or of.questions:,}",
-                "EM": score_text(of.exact_match, mark),
-                **({f"pass^{k}": passed, FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
-                "F1": score_text(of.f1, mark),
-                **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
-                **({"judged": score_text(of.judged_correct, mark)} if is_judged else {}),
-                "LLM calls": number_text(of.llm_calls, ".2f"),
-                "tool calls": number_text(of.tool_calls, ".2f"),
-                "$ / 1000": dollars_text(of.cost_usd, bounds.get("cost_usd")),
-                "p50 s": mean_text(of.latency_p50_s, quantiles["latency_p50_s"], ".2f") + timed,
-                "p95 s": mean_text(of.latency_p95_s, quantiles["latency_p95_s"], ".2f") + timed,
-            }
-        )
-        endings.append(
-            {
-                **label,
-                **{"rows": f"{of.total:,}", "answered": f"{of.answered:,}", "failed": f"{of.failed:,}"},
-                **{f"routed to {name}": f"{of.routed_to.get(name, 0):,}" for name in routed_to},
-                **({"gold pages found": number_text(more["gold_pages_found"], ".2f")} if knows_pages else {}),
-                **{reason: f"{of.not_answered.get(reason, 0):,}" for reason in reasons(summaries)},
-                **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
-                **({FOUND: recorded_text(of)} if has_recorded else {}),
-            }
-        )
-        amounts = {
-            "input": of.input_tokens,
-            "cached": of.cached_input_tokens,
-            "output": of.output_tokens,
-            "planner": more["planner_tokens"],
-            "solver": more["solver_tokens"],
-            "LLM tool": more["tool_llm_tokens"],
-            "agent": more["agent_tokens"],
-            **({"router": more["router_tokens"]} if has_router else {}),
-            "billed": more["billed_tokens"],
-        }
-        total = mean_text(of.total_tokens, bounds.get("total_tokens"), ",.0f")
-        parts = {name: number_text(amount, ",.0f") for name, amount in amounts.items()}
-        tokens.append({**label, "total": total, **parts})
-        if not system.summary.oracle:
-            of_tokens = per_solved_text(of.tokens_per_solved, ",.0f")
-            solved.append({**label, "tokens": of_tokens, "$": usd_per_solved_text(of)})
-    yield TitledTable(f"{about}: means per question [95% interval]", cells_of(means))
-    yield TitledTable(f"{about}: how the questions ended", cells_of(endings))
-    yield TitledTable(f"{about}: tokens per question [95% interval]", cells_of(tokens))
-    if solved:
-        yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", cells_of(solved))
+    group, means = {each.label: each.summary for each in systems}, {each.label: each.means for each in systems}
+    scores = ("n", "EM", PASSES, FLIPS, "F1", OF_OBJECTIVES, "judged")
+    ended = ("rows", "answered", "failed", REASONS, "gold pages found", LOOPS, FOUND)
+    parts = ("planner", "solver", "LLM tool", "agent", "router", "billed")
+    for what, names in (
+        ("means per question [95% interval]", (*scores, "LLM calls", "tool calls", "$ / 1000", "p50 s", "p95 s")),
+        ("how the questions ended", ended),
+        ("tokens per question [95% interval]", ("total", "tokens in", "cached", "out", *parts)),
+    ):
+        yield TitledTable(f"{about}: {what}", table_of("system", names, group, means, mark=MEANINGLESS))
+    if solved := solved_table("system", group):
+        yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", solved)
 
 
 def _differences(pairs: Sequence[Pair]) -> list[list[str]]:

@@ -1,7 +1,6 @@
 """Two systems on the same questions: differences of accuracy, ratios of tokens, cost and latency.
 
-    a, b = pair_columns(rows), pair_columns(others)
-    paired("hotpotqa", ("rewoo", a), ("react", b), oracle=False)["total_tokens"].interval.estimate
+    paired("hotpotqa", ("rewoo", rows), ("react", others), oracle=False)["total_tokens"].interval.estimate
 
 The rows of both are of the same questions and trials, in the same order. Where the infrastructure
 failed either of a pair (runs/rows.py), the pair is left out of every estimate, and counted. A system that made no
@@ -33,14 +32,11 @@ from rewoo_bench.analysis.stats.paired import (
 )
 from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import McNemar, holm, mcnemar_exact, minimum_detectable_difference
-from rewoo_bench.runs.rows import left_out, read_columns
+from rewoo_bench.runs.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
-
-PairColumns = Mapping[str, NDArray[Any]]
 FAMILY = ("exact_match", "total_tokens", "cost_usd")
 """The measures that a comparison is made for: one family of tests. The others are exploratory and not adjusted."""
 ALPHA = 0.05
@@ -50,8 +46,6 @@ PER_SOLVED = {"tokens_per_solved": "total_tokens", "usd_per_solved": "cost_usd"}
 """Measure -> its amount, of all questions for each one that was solved (an exact match)."""
 PASS = "pass^"
 """What the measure of k trials that are all right begins with: `pass^4`."""
-LEFT_OUT = "left_out"
-ANSWERED = "answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,41 +128,29 @@ def _loopy(label: str) -> int:
     return (name in _LOOPS) - (name in _PLANS)
 
 
-def pair_columns(rows: pd.DataFrame | pa.Table) -> dict[str, NDArray[Any]]:
-    """What `paired` reads of rows, as numbers: questions, trials, scores, amounts, `ANSWERED` and `LEFT_OUT`."""
-    columns = read_columns(rows, ["example_id", "trial", "exact_match", "f1"], (*AMOUNTS, "llm_calls", "stop_reason"))
-    stops = columns.pop("stop_reason", None)
-    found = {name: column.values for name, column in columns.items()}
-    if stops is not None:
-        found[ANSWERED] = np.array([name == "answered" for name in [*stops.names, None]])[stops.values]
-    return {**found, LEFT_OUT: left_out(rows)}
-
-
-def paired(dataset: str, a: tuple[str, PairColumns], b: tuple[str, PairColumns], *, oracle: bool) -> Pair:
-    """All effects of a pair of systems (`pair_columns`); an amount that isn't known of both is not among them."""
+def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bool) -> Pair:
+    """All effects of a pair of systems; an amount that isn't known of both is not among them."""
     (first, rows_a), (second, rows_b) = a, b
-    questions, total = len(np.unique(rows_a["example_id"])), len(rows_a["example_id"])
-    compared = ~(rows_a[LEFT_OUT] | rows_b[LEFT_OUT])
-    rows_a, rows_b = ({name: values[compared] for name, values in rows.items()} for rows in (rows_a, rows_b))
-    clusters = rows_a["example_id"] if questions < total else None
+    questions, total = len(np.unique(rows_a.question)), len(rows_a)
+    compared = ~(rows_a.left_out | rows_b.left_out)
+    rows_a, rows_b = rows_a.where(compared), rows_b.where(compared)
+    clusters = rows_a.question if questions < total else None
     both = ((first, rows_a), (second, rows_b)) if compared.any() else ()
-    calls = "llm_calls"  # a system whose calls aren't known (NaN) isn't one without calls
-    without_calls = tuple(name for name, rows in both if calls in rows and not np.any(rows[calls]))
+    # a system whose calls aren't known (NaN) isn't one without calls
+    without_calls = tuple(name for name, rows in both if not np.any(rows["llm_calls"]))
     effects = _differences(rows_a, rows_b, clusters)
     answered = None
     if not without_calls:
         effects += _ratios(rows_a, rows_b, clusters, oracle)
-        if ANSWERED in rows_a and ANSWERED in rows_b:
-            some = rows_a[ANSWERED] & rows_b[ANSWERED]
-            tokens_a, tokens_b = (rows["total_tokens"][some] for rows in (rows_a, rows_b))
-            if not some.all() and tokens_a.any() and tokens_b.any() and not np.isnan(tokens_a + tokens_b).any():
-                of_some = None if clusters is None else clusters[some]
-                answered, _ = ratio_and_p(tokens_a, tokens_b, of_some)
+        some = (rows_a["stop_reason"] == "answered") & (rows_b["stop_reason"] == "answered")
+        tokens_a, tokens_b = (rows["total_tokens"][some] for rows in (rows_a, rows_b))
+        if not some.all() and tokens_a.any() and tokens_b.any() and not np.isnan(tokens_a + tokens_b).any():
+            answered, _ = ratio_and_p(tokens_a, tokens_b, None if clusters is None else clusters[some])
     excluded = int((~compared).sum())
     return Pair(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls)
 
 
-def _differences(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None) -> list[Effect]:
+def _differences(a: Rows, b: Rows, clusters: NDArray[Any] | None) -> list[Effect]:
     """The differences of exact match, F1 and pass^k, k all trials; none where no pair has both scores."""
     effects = []
     right, right_b, questions = _known_of_both("exact_match", a, b, clusters)
@@ -189,14 +171,14 @@ def _differences(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None) 
     return effects
 
 
-def _ratios(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None, oracle: bool) -> list[Effect]:
+def _ratios(a: Rows, b: Rows, clusters: NDArray[Any] | None, oracle: bool) -> list[Effect]:
     """The ratios of amounts, and of those per solved question; none where nothing of an amount is known.
 
     Of cost, and per solved question, it has to be known of all pairs: prices known of some would mislead.
     """
     effects = []
     for name in AMOUNTS:
-        if name not in a or (oracle and name == "latency_s"):  # an oracle's seconds are no model's
+        if oracle and name == "latency_s":  # an oracle's seconds are no model's
             continue
         first, second, questions = _known_of_both(name, a, b, clusters)
         if first.any() and (len(first) == len(a[name]) or name != "cost_usd"):
@@ -204,7 +186,7 @@ def _ratios(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None, oracl
             geometric = geometric_mean_ratio(first, second, questions)
             effects.append(Effect(name, "ratio", interval, p, p, geometric=geometric))
     for name, amount in PER_SOLVED.items():
-        if oracle or amount not in a or amount not in b or not a[amount].any() or not b[amount].any():
+        if oracle or not a[amount].any() or not b[amount].any():
             continue
         if not np.isnan(a[amount] + b[amount] + a["exact_match"] + b["exact_match"]).any():
             each = ((rows[amount], rows["exact_match"]) for rows in (a, b))
@@ -214,7 +196,7 @@ def _ratios(a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None, oracl
 
 
 def _known_of_both(
-    name: str, a: PairColumns, b: PairColumns, clusters: NDArray[Any] | None
+    name: str, a: Rows, b: Rows, clusters: NDArray[Any] | None
 ) -> tuple[Floats, Floats, NDArray[Any] | None]:
     """A column of the pairs in which both have a value, and the question of each pair."""
     known = ~np.isnan(a[name] + b[name])

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from rewoo_bench.analysis.call_costs import ROW_KEY, CallCosts, Calls, priced, read_calls
+from rewoo_bench.analysis.call_costs import CallCosts, Calls, priced, read_calls
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.price_sheets import (
     PRICE_KINDS,
@@ -34,12 +33,12 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.option_types import SHORT_NAMES
-from rewoo_bench.runs.rows import ColumnValues, arrow_numbers, failed, read_columns
+from rewoo_bench.runs.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Rows = TypeVar("_Rows", "pd.DataFrame", pa.Table)
+_Rows = TypeVar("_Rows", "pd.DataFrame", Rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,8 @@ class Pricing:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
         if self.cost_usd is None or self.cached is None:
             return rows
-        columns, found = {"cost_usd": self.cost_usd, "cached_input_tokens": self.cached}, cast("Any", rows)
-        if not isinstance(found, pa.Table):
-            return cast("_Rows", found.assign(**columns))
-        for name, values in columns.items():
-            found = found.set_column(found.column_names.index(name), name, arrow_numbers(values, pa.float64()))
-        return cast("_Rows", found)
+        columns: dict[str, Any] = {"cost_usd": self.cost_usd, "cached_input_tokens": self.cached}
+        return rows.assign(**columns)
 
 
 def own_prices(manifests: Manifests) -> Pricing:
@@ -113,7 +108,6 @@ ALL = "all"
 GIVEN = "--price"
 """The source of prices that no sheet has."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
-_COLUMNS = ("run_id", *ROW_KEY, "model", *_MODELS.values())
 
 
 SHARED_UNKNOWN = "calls.parquet doesn't say what its prompts share with earlier ones: they weren't recorded"
@@ -149,7 +143,7 @@ class PricedRows:
 
 def priced_rows(
     runs: Sequence[str | Path],
-    rows: pd.DataFrame | pa.Table,
+    rows: Rows | pd.DataFrame,
     names: Sequence[Sequence[str]],
     *,
     own_roles: bool = False,
@@ -164,9 +158,9 @@ def priced_rows(
     those of `load(*runs)`, or of `load_table`. Raises `UsageError` for a price that doesn't exist, and `DataError`
     where a run has no calls.parquet.
     """
-    columns = read_columns(rows, _COLUMNS)
-    of_runs = _calls_of_runs(runs, columns)
-    models = [own_models(run.columns) for run in of_runs]
+    rows = Rows.of(rows)
+    of_runs = _calls_of_runs(runs, rows)
+    models = [own_models(run.rows) for run in of_runs]
     of_calls = tuple(sorted({model for run in of_runs for model in run.calls.model}))
     is_counted = as_counted and all(run.calls.is_counted for run in of_runs)
     found = []
@@ -183,16 +177,15 @@ class _RunCalls(NamedTuple):
     """Which of some rows are a run's own, these, and their calls."""
 
     own: NDArray[np.bool_]
-    columns: Mapping[str, ColumnValues]
+    rows: Rows
     calls: Calls
 
 
-def _calls_of_runs(runs: Sequence[str | Path], columns: Mapping[str, ColumnValues]) -> list[_RunCalls]:
-    ids, found = columns["run_id"], []
+def _calls_of_runs(runs: Sequence[str | Path], rows: Rows) -> list[_RunCalls]:
+    found = []
     for run in map(Path, runs):
-        of_run = read_columns(load_table(run), ["run_id"])["run_id"].names
-        own = np.isin(ids.values, [ids.names.index(name) for name in of_run if name in ids.names])
-        mine = {name: column.of(own) for name, column in columns.items()}
+        own = np.isin(rows["run_id"], Rows(load_table(run)).texts("run_id"))
+        mine = rows.where(own)
         found.append(_RunCalls(own, mine, read_calls(run if run.is_dir() else run.parent, mine)))
     return found
 
@@ -252,16 +245,14 @@ def own_tariffs(models: Iterable[str], manifests: Manifests) -> dict[str, Tariff
     }
 
 
-def _at_given_prices(
-    runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests, price: Sequence[str]
-) -> Pricing:
+def _at_given_prices(runs: Sequence[str | Path], rows: Rows, manifests: Manifests, price: Sequence[str]) -> Pricing:
     """The dollars that the runs would have recorded with `--price`. Raises `UsageError` for a model without one."""
-    of_runs = _calls_of_runs(runs, read_columns(rows, _COLUMNS))
+    of_runs = _calls_of_runs(runs, rows)
     models = sorted({model for run in of_runs for model in run.calls.model})
     dollars = dict[str, dict[str, float]]()
     for value in price:
         whose, _, text = value.rpartition(":")
-        roles = {name for run in of_runs for role, name in own_models(run.columns).items() if role == whose}
+        roles = {name for run in of_runs for role, name in own_models(run.rows).items() if role == whose}
         named = roles or ({whose} if whose else set(models) - {each.rpartition(":")[0] for each in price})
         if unasked := named - set(models):
             raise UsageError(f"--price {value}: {unknown('model of the runs', min(unasked), models)}")
@@ -275,24 +266,24 @@ def _at_given_prices(
     return _as_counted(models, manifests, usd, cached)
 
 
-def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, manifests: Manifests) -> Pricing | None:
+def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> Pricing | None:
     """The dollars that the runs recorded, else each call's at the price of its own model, where all have one.
 
     Cached input is as the endpoint counted it, where it did of every call or the run was given its prices; else as the
     rule of the price has it. None where neither is known of all rows that haven't failed.
     """
-    scored, columns = ~failed(rows), read_columns(rows, [*_COLUMNS, "cost_usd"])
-    if not np.isnan(columns["cost_usd"].values[scored]).any():
+    scored = ~rows.failed
+    if not np.isnan(rows["cost_usd"][scored]).any():
         unnamed = Pricing("prices that run.json doesn't name, cached input as the endpoint counted it")
         return known if (known := own_prices(manifests)).under else unnamed
     try:
-        of_runs = _calls_of_runs(runs, columns)
+        of_runs = _calls_of_runs(runs, rows)
     except DataError:
         return None
     is_counted, costs = all(run.calls.is_counted for run in of_runs), list[CallCosts]()
     tariffs = dict[tuple[str, str], Tariff]()
     for run in of_runs:
-        asked, names = set(run.calls.model), run.columns["run_id"].names_in_use
+        asked, names = set(run.calls.model), run.rows.texts("run_id")
         found = own_tariffs(asked, {name: manifests[name] for name in names if name in manifests})
         if asked - found.keys():
             return None
@@ -309,7 +300,7 @@ def own_or_listed(runs: Sequence[str | Path], rows: pd.DataFrame | pa.Table, man
     return Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
 
 
-def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Manifests) -> tuple[pd.DataFrame, Pricing]:
+def with_dollars(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> tuple[Rows, Pricing]:
     """The rows with the dollars of `own_or_listed` in `cost_usd`, and at which prices they are.
 
     Where none are known, the rows as they are, and prices without a name.
@@ -322,7 +313,7 @@ def with_dollars(runs: Sequence[str | Path], rows: pd.DataFrame, manifests: Mani
 
 def pricing_of(
     runs: Sequence[str | Path],
-    rows: pd.DataFrame | pa.Table,
+    rows: Rows | pd.DataFrame,
     manifests: Manifests,
     prices: Sequence[str] = (),
     price: Sequence[str] = (),
@@ -333,7 +324,7 @@ def pricing_of(
 
 def pricings_of(
     runs: Sequence[str | Path],
-    rows: pd.DataFrame | pa.Table,
+    rows: Rows | pd.DataFrame,
     manifests: Manifests,
     prices: Sequence[str] = (),
     price: Sequence[str] = (),
@@ -348,21 +339,21 @@ def pricings_of(
     `EXAMPLE`. Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run
     lacks what it takes.
     """
+    rows = Rows.of(rows)
     if price:
         if prices:
             raise UsageError(f"--prices {prices[0]}: leave it or --price out")
         return [_at_given_prices(runs, rows, manifests, price)]
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return [known]
-    columns = read_columns(rows, ["model", *_MODELS.values()])
-    main, planners, solvers = (each.names_in_use for each in columns.values())
+    main, planners, solvers = (rows.texts(name) for name in ("model", *_MODELS.values()))
     listed = price_of(main[0]) if len(main) == 1 else None
     asked, of_roles = _asked_prices(prices) if prices else ([listed or EXAMPLE], [])
     try:
         chosen = [[name, *of_roles] for name in asked]
         found = priced_rows(runs, rows, chosen, own_roles=not prices, as_counted=not prices)
         for each in found:
-            if np.isnan(each.usd[~failed(rows)]).any():
+            if np.isnan(each.usd[~rows.failed]).any():
                 has_rule = any(tariff.rule for tariff in each.tariffs[0].values())
                 raise DataError(SHARED_UNKNOWN if has_rule else TOKENS_UNKNOWN)
     except DataError as error:
@@ -415,8 +406,8 @@ def _pricing(
     return Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
 
 
-def own_models(columns: Mapping[str, ColumnValues]) -> dict[str, str]:
-    """The models of the planner and of the solver where they aren't the main one, by role; `columns` are of one run."""
-    main = columns["model"].names_in_use[:1]
-    found = {role: columns[column].names_in_use for role, column in _MODELS.items()}
+def own_models(rows: Rows) -> dict[str, str]:
+    """The models of the planner and of the solver where they aren't the main one, by role; the rows are of one run."""
+    main = rows.texts("model")[:1]
+    found = {role: rows.texts(column) for role, column in _MODELS.items()}
     return {role: names[0] for role, names in found.items() if names and names[:1] != main}

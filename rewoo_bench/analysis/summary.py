@@ -18,29 +18,15 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import (
-    UNMETERED,
-    ColumnValues,
-    failed,
-    flagged,
-    mean_over_questions,
-    model_labels,
-    oracle_rows,
-    read_columns,
-)
+from rewoo_bench.runs.rows import UNMETERED, Rows, mean_over_questions, model_labels
 from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
 
 GROUP_KEYS = ("architecture", "dataset", "model")
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
-_NAMES = (
-    *("example_id", "stop_reason", "exact_match", "f1", "judged_correct", "planner_model", "solver_model"),
-    *("latency_s", "startup_s", "cost_usd", "usage_source", "routed_to", "loop_step", "loop_tokens"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,53 +124,40 @@ class Summary:
         return {**known, "note": ORACLE_ACCURACY if self.oracle else None}
 
 
-def summaries_of(rows: pd.DataFrame | pa.Table) -> list[Summary]:
+def summaries_of(rows: Rows | pd.DataFrame) -> list[Summary]:
     """A summary for each architecture, data set and model, in the order in which they first occur."""
-    optional = ("objectives_right", "recorded_hits", "recorded_misses")
-    columns = read_columns(rows, [*GROUP_KEYS, *_NAMES, *_MEANS], optional)
-    keys = np.stack([columns[name].values for name in GROUP_KEYS])
-    _, first, group_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    oracle, lost, unmetered = oracle_rows(rows), failed(rows), flagged(rows, UNMETERED)
-    summaries = []
-    for group in np.argsort(first):
-        of_group = group_of == group
-        own = {name: column.of(of_group) for name, column in columns.items()}
-        masks = lost[of_group], unmetered[of_group]
-        summaries.append(_summary(own, *masks, oracle=bool(oracle[of_group].any())))
-    return summaries
+    return [_summary(own) for own in Rows.of(rows).groups(*GROUP_KEYS).values()]
 
 
-def _summary(
-    rows: Mapping[str, ColumnValues], lost: NDArray[np.bool_], unmetered: NDArray[np.bool_], *, oracle: bool
-) -> Summary:
-    metered = {name: column.of(~unmetered) for name, column in rows.items()}
-    scored = {name: column.of(~(lost | unmetered)) for name, column in rows.items()}
+def _summary(rows: Rows) -> Summary:
+    unmetered, oracle = rows.flagged(UNMETERED), bool(rows.oracle.any())
+    metered, scored = rows.where(~unmetered), rows.where(~rows.left_out)
 
     def total(column: str) -> int | None:
-        known = _known(scored, column)[0] if column in scored else ()
+        known = _known(scored, column)[0]
         return int(sum(known)) if len(known) else None
 
     p50, p95 = (None if oracle else quantile_of(scored, "latency_s", share) for share in (0.5, 0.95))
-    outcomes = by_trials(metered["exact_match"].values, metered["example_id"].values)
+    outcomes = by_trials(metered["exact_match"], metered.question)
     has_trials = bool((outcomes.trials > 1).any())
-    sources = rows["usage_source"].names_in_use
-    stops, chosen = (Counter(rows[name].texts) for name in ("stop_reason", "routed_to"))
-    costs = scored["cost_usd"].values
+    sources = rows.texts("usage_source")
+    stops, chosen = (Counter(rows[name]) for name in ("stop_reason", "routed_to"))
+    costs = scored["cost_usd"]
     priced = bool(sources) and len(costs) > 0 and not np.isnan(costs).any()
     amounts = {name: _amount(scored, name) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
     loop_share = loop_token_share = math.nan
-    known = ~np.isnan(scored["loop_tokens"].values)
-    if known.any():
-        looped, steps, tokens = (scored[name].values[known] for name in ("loop_tokens", "loop_step", "total_tokens"))
-        loop_share = mean_over_questions((~np.isnan(steps)).astype(float), scored["example_id"].values[known])
+    known = scored.where(~np.isnan(scored["loop_tokens"]))
+    if len(known):
+        looped, steps, tokens = (known[name] for name in ("loop_tokens", "loop_step", "total_tokens"))
+        loop_share = mean_over_questions((~np.isnan(steps)).astype(float), known.question)
         loop_token_share = float(looped.sum() / tokens.sum()) if tokens.any() else 0.0
     return Summary(
-        architecture=rows["architecture"].names_in_use[0],
-        dataset=rows["dataset"].names_in_use[0],
-        model=rows["model"].names_in_use[0],
-        total=len(lost),
+        architecture=rows["architecture"][0],
+        dataset=rows["dataset"][0],
+        model=rows["model"][0],
+        total=len(rows),
         answered=stops["answered"],
-        failed=int(lost.sum()),
+        failed=int(rows.failed.sum()),
         unmetered=int(unmetered.sum()),
         reasoning_truncated=stops["reasoning_truncated"],
         not_answered={reason: count for reason, count in stops.items() if reason not in ("answered", "")},
@@ -207,13 +180,13 @@ def _summary(
         loop_token_share=loop_token_share,
         startup_s=_amount(scored, "startup_s").estimate,
         routed_to={name: count for name, count in chosen.items() if name},
-        questions=len(np.unique(scored["example_id"].values)),
+        questions=len(np.unique(scored.question)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
         tokens_per_solved=per_solved_estimate(scored, "total_tokens"),
         usd_per_solved=per_solved_estimate(scored, "cost_usd") if priced else NO_ESTIMATE,
         intervals=bounded(amounts),
-        objectives_right=_estimate(metered, "objectives_right") if "objectives_right" in rows else NO_ESTIMATE,
+        objectives_right=_estimate(metered, "objectives_right"),
         passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
         flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
         usage_source=_source_of(sources),
@@ -222,15 +195,15 @@ def _summary(
     )
 
 
-def score_estimate(rows: pd.DataFrame | pa.Table, column: str, *, binary: bool = False) -> Estimate:
+def score_estimate(rows: pd.DataFrame, column: str, *, binary: bool = False) -> Estimate:
     """Mean over questions of scores from 0 to 1, with its 95% interval; the trials of a question are one cluster.
 
     `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
     """
-    return _estimate(read_columns(rows, ["example_id", column]), column, binary=binary)
+    return _estimate(Rows(rows), column, binary=binary)
 
 
-def _estimate(rows: Mapping[str, ColumnValues], column: str, *, binary: bool = False) -> Estimate:
+def _estimate(rows: Rows, column: str, *, binary: bool = False) -> Estimate:
     known, questions = _known(rows, column)
     if not len(known):
         return NO_ESTIMATE
@@ -243,12 +216,12 @@ def _as_estimate(interval: Interval) -> Estimate:
     return Estimate(interval.estimate, interval.low, interval.high, interval.n, interval.rare)
 
 
-def _amount(rows: Mapping[str, ColumnValues], column: str) -> Interval:
+def _amount(rows: Rows, column: str) -> Interval:
     values, questions = _known(rows, column)
     return mean_of(values, clusters=questions)
 
 
-def quantile_of(rows: Mapping[str, ColumnValues], column: str, share: float) -> Interval | None:
+def quantile_of(rows: Rows, column: str, share: float) -> Interval | None:
     """A quantile of a column with its 95% interval; None where too few questions have a value for an interval."""
     values, questions = _known(rows, column)
     found = quantile_interval(values, share, clusters=questions)
@@ -260,21 +233,21 @@ def bounded(means: Mapping[str, Interval]) -> dict[str, Interval]:
     return {name: mean for name, mean in means.items() if math.isfinite(mean.high - mean.low)}
 
 
-def _known(rows: Mapping[str, ColumnValues], column: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _known(rows: Rows, column: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """The values that aren't missing, and the question of each."""
-    known = ~np.isnan(rows[column].values)
-    return rows[column].values[known], rows["example_id"].values[known]
+    known = ~np.isnan(rows[column])
+    return rows[column][known], rows.question[known]
 
 
-def per_solved_estimate(rows: Mapping[str, ColumnValues], column: str) -> Estimate:
+def per_solved_estimate(rows: Rows, column: str) -> Estimate:
     """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
     """
-    amounts, solved, questions = (rows[name].values for name in (column, "exact_match", "example_id"))
+    amounts, solved = rows[column], rows["exact_match"]
     if not len(amounts) or np.isnan(amounts + solved).any():
         return NO_ESTIMATE
-    found = per_solved(amounts, solved, clusters=questions)
+    found = per_solved(amounts, solved, clusters=rows.question)
     mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
     few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
     return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n, found.rare)
@@ -362,14 +335,18 @@ def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
 LOOPS = "in loops (of tokens)"
 OF_OBJECTIVES = "questions of a task right"
 FLIPS = "trials differ"
+FOUND = "calls that were recorded"
+PASSES = "pass^k"
+"""Stands for `pass^3` in a list of columns, and `REASONS` for a column of each reason without an answer."""
+REASONS = "reasons"
+_WITH_INTERVAL = ("EM", FLIPS, "F1", OF_OBJECTIVES, "judged", "total", "p50 s", "p95 s", "$ / 1000")
+_OPTIONAL = (FLIPS, OF_OBJECTIVES, "judged", LOOPS, FOUND, UNMETERED, "rows", "start s", "gold pages found", "router")
+_NOTHING = {"", "-", "0", "0.00", "0.0% (0.0%)"}
 
 
 def repeated(group: Sequence[Summary]) -> int:
     """The largest k of which each of these has pass^k; 1 where one has no question with several trials."""
     return min((max(summary.passes, default=1) for summary in group if summary.exact_match.n), default=1)
-
-
-FOUND = "calls that were recorded"
 
 
 def _source_of(sources: Sequence[str]) -> str:
@@ -379,96 +356,110 @@ def _source_of(sources: Sequence[str]) -> str:
     return sources[0] if len(sources) == 1 else "mixed" if sources else "none"
 
 
+def _cells(of: Summary, k: int, means: Mapping[str, float | None], mark: str) -> dict[str, str]:
+    """The figures of a summary as text, by the heads of their columns; an accuracy has the mark."""
+    some = f" (n = {of.latency_n:,})" if of.latency_n < of.questions else ""  # some may be recalled
+
+    def seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
+        low, high = bounds or (None, None)
+        return "-" if value is None else mean_text(value, Estimate(value, low, high, 0), ".2f") + some
+
+    parts = {"planner": "planner", "solver": "solver", "LLM tool": "tool_llm", "agent": "agent", "router": "router"}
+    return {
+        "n": f"{of.exact_match.n or of.questions:,}",
+        "EM": score_text(of.exact_match, mark),
+        f"pass^{k}": score_text(of.passes.get(k, NO_ESTIMATE), mark),
+        FLIPS: score_text(of.flips, mark) if k > 1 else "-",
+        "F1": score_text(of.f1, mark),
+        OF_OBJECTIVES: score_text(of.objectives_right, mark),
+        "judged": score_text(of.judged_correct, mark),
+        "rows": f"{of.total:,}",
+        "answered": f"{of.answered:,}",
+        "failed": f"{of.failed:,}",
+        UNMETERED: f"{of.unmetered:,}",
+        LOOPS: loops_text(of),
+        "gold pages found": number_text(means.get("gold_pages_found"), ".2f"),
+        "LLM calls": number_text(of.llm_calls, ".2f"),
+        "tool calls": number_text(of.tool_calls, ".2f"),
+        FOUND: recorded_text(of),
+        "tokens in": number_text(of.input_tokens, ",.0f"),
+        "cached": number_text(of.cached_input_tokens, ",.0f"),
+        "out": number_text(of.output_tokens, ",.0f"),
+        "total": mean_text(of.total_tokens, of.intervals.get("total_tokens"), ",.0f"),
+        **{name: number_text(means.get(f"{part}_tokens"), ",.0f") for name, part in parts.items()},
+        "billed": number_text(means.get("billed_tokens"), ",.0f"),
+        "p50 s": seconds(of.latency_p50_s, of.latency_p50_interval_s),
+        "p95 s": seconds(of.latency_p95_s, of.latency_p95_interval_s),
+        "start s": number_text(of.startup_s, ".2f"),
+        "$ / 1000": dollars_text(of.cost_usd, of.intervals.get("cost_usd")),
+        **{reason: f"{count:,}" for reason, count in of.not_answered.items()},
+        **{f"routed to {name}": f"{count:,}" for name, count in of.routed_to.items()},
+    }
+
+
+def table_of(
+    first: str,
+    names: Sequence[str],
+    group: Mapping[str, Summary],
+    means: Mapping[str, Mapping[str, float | None]] | None = None,
+    *,
+    mark: str = "",
+    interval: str = "",
+) -> list[list[str]]:
+    """Columns of some systems by their labels, as cells; what no system has is left out.
+
+    `first` is the head of the labels, `means` are what the summaries lack, `mark` stands behind an oracle's accuracy,
+    and `interval` behind the head of each column with intervals.
+    """
+    k = repeated([*group.values()])
+    ends = [*dict.fromkeys(f"routed to {name}" for each in group.values() for name in each.routed_to)]
+    more = {REASONS: [*ends, *reasons(group.values())], PASSES: [f"pass^{k}"] if k > 1 else []}
+    heads = [head for name in names for head in more.get(name, [name])]
+    rows = {
+        label: _cells(each, k, (means or {}).get(label, {}), mark if each.oracle else "")
+        for label, each in group.items()
+    }
+    heads = [head for head in heads if head not in _OPTIONAL or not all(row[head] in _NOTHING for row in rows.values())]
+    with_interval = (*_WITH_INTERVAL, f"pass^{k}")
+    shown = [f"{head}{interval}" if head in with_interval else head for head in heads]
+    return [[first, *shown], *([label, *(row.get(head, "0") for head in heads)] for label, row in rows.items())]
+
+
+def solved_table(first: str, group: Mapping[str, Summary], interval: str = "") -> list[list[str]]:
+    """What a solved question costs, of systems that aren't an oracle's."""
+    of_tokens = {label: per_solved_text(each.tokens_per_solved, ",.0f") for label, each in group.items()}
+    rows = [[label, of_tokens[label], usd_per_solved_text(each)] for label, each in group.items() if not each.oracle]
+    return [[first, f"tokens{interval}", f"${interval}"], *rows] if rows else []
+
+
 def summary_table(summaries: Sequence[Summary]) -> str:
     """The summaries as plain text: for each data set and model tables of accuracy, tokens, time and price.
 
     A solved question is an exact match. A column for each reason for which a question ended without an answer;
     `error` is a failure of the infrastructure. The shares of questions and of tokens in loops are shown where one is.
     """
-    groups: dict[tuple[str, str], list[Summary]] = {}
+    groups: dict[tuple[str, str], dict[str, Summary]] = {}
     for summary in summaries:
-        groups.setdefault((summary.dataset, summary.models), []).append(summary)
+        groups.setdefault((summary.dataset, summary.models), {})[summary.architecture] = summary
     blocks = []
     for (dataset, models), group in groups.items():
-        is_oracle = any(s.oracle for s in group)
-        has_trials = any(s.total - s.failed - s.unmetered > (s.exact_match.n or s.questions) for s in group)
+        each = group.values()
+        has_trials = any(s.total - s.failed - s.unmetered > (s.exact_match.n or s.questions) for s in each)
         notes = [f"{dataset}, {models}: means per question", "n = questions that count"]
         notes += ["rows = questions times trials"] if has_trials else []
-        notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in group) else []
-        notes += ["tokens in doubt: see usage_source"] if any(s.usage_source == "inconsistent" for s in group) else []
-        notes += [ORACLE_ACCURACY] if is_oracle else []
-        blocks.append("\n".join(["; ".join(notes), "", *text_table(cells_of(_accuracy(group, has_trials)))]))
-        blocks += ["\n".join(text_table(cells_of(rows))) for rows in (_tokens(group), _time_and_price(group))]
-        if not is_oracle:  # it is told the answers
-            solved = [
-                {
-                    "per solved question": s.architecture,
-                    "tokens [95% CI]": per_solved_text(s.tokens_per_solved, ",.0f"),
-                    "$ [95% CI]": usd_per_solved_text(s),
-                }
-                for s in group
-            ]
-            blocks.append("\n".join(text_table(cells_of(solved))))
+        notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in each) else []
+        notes += ["tokens in doubt: see usage_source"] if any(s.usage_source == "inconsistent" for s in each) else []
+        notes += [ORACLE_ACCURACY] if any(s.oracle for s in each) else []
+        scores = ("n", "EM", PASSES, FLIPS, "F1", OF_OBJECTIVES, "judged", *(["rows"] if has_trials else []))
+        tables = [
+            table_of("architecture", names, group, interval=" [95% CI]")
+            for names in (
+                (*scores, "answered", UNMETERED, REASONS, LOOPS),
+                ("LLM calls", "tool calls", FOUND, "tokens in", "cached", "out", "total"),
+                ("p50 s", "p95 s", "start s", "$ / 1000"),
+            )
+        ]
+        tables += filter(None, [solved_table("per solved question", group, " [95% CI]")])
+        first, *others = ("\n".join(text_table(cells)) for cells in tables)
+        blocks += ["\n".join(["; ".join(notes), "", first]), *others]
     return "\n\n".join([*blocks, *([OF_RARE] if any(f"]{RARE}" in block for block in blocks) else [])])
-
-
-def _accuracy(group: Sequence[Summary], has_trials: bool) -> list[dict[str, str]]:
-    is_judged, is_unmetered = any(s.judged_correct.n for s in group), any(s.unmetered for s in group)
-    is_joined = any(s.objectives_right.n for s in group)
-    k = repeated(group)
-    return [
-        {
-            "architecture": s.architecture,
-            "n": f"{s.exact_match.n or s.questions:,}",
-            "EM [95% CI]": score_text(s.exact_match),
-            **({f"pass^{k} [95% CI]": score_text(s.passes.get(k, NO_ESTIMATE))} if k > 1 else {}),
-            **({f"{FLIPS} [95% CI]": score_text(s.flips)} if k > 1 else {}),
-            "F1 [95% CI]": score_text(s.f1),
-            **({f"{OF_OBJECTIVES} [95% CI]": score_text(s.objectives_right)} if is_joined else {}),
-            **({"judged [95% CI]": score_text(s.judged_correct)} if is_judged else {}),
-            **({"rows": f"{s.total:,}"} if has_trials else {}),
-            "answered": f"{s.answered:,}",
-            **({UNMETERED: f"{s.unmetered:,}"} if is_unmetered else {}),
-            **{reason: f"{s.not_answered.get(reason, 0):,}" for reason in reasons(group)},
-            **({LOOPS: loops_text(s)} if has_loops(group) else {}),
-        }
-        for s in group
-    ]
-
-
-def _tokens(group: Sequence[Summary]) -> list[dict[str, str]]:
-    has_recorded = any(s.recorded_hits is not None for s in group)
-    return [
-        {
-            "architecture": s.architecture,
-            "LLM calls": number_text(s.llm_calls, ".2f"),
-            "tool calls": number_text(s.tool_calls, ".2f"),
-            **({FOUND: recorded_text(s)} if has_recorded else {}),
-            "tokens in": number_text(s.input_tokens, ",.0f"),
-            "cached": number_text(s.cached_input_tokens, ",.0f"),
-            "out": number_text(s.output_tokens, ",.0f"),
-            "total [95% CI]": mean_text(s.total_tokens, s.intervals.get("total_tokens"), ",.0f"),
-        }
-        for s in group
-    ]
-
-
-def _time_and_price(group: Sequence[Summary]) -> list[dict[str, str]]:
-    def seconds(summary: Summary, value: float | None, bounds: tuple[float, float] | None) -> str:
-        if value is None or bounds is None:
-            return "-"
-        shown, low, high = (f"{each:.{2 if each < 10 else 1 if each < 100 else 0}f}" for each in (value, *bounds))
-        some = f" (n = {summary.latency_n:,})" if summary.latency_n < summary.questions else ""
-        return f"{shown} [{low}, {high}]{some}"
-
-    has_startup = any(s.startup_s >= 0.01 for s in group)  # seconds a question
-    return [
-        {
-            "architecture": s.architecture,
-            "p50 s [95% CI]": seconds(s, s.latency_p50_s, s.latency_p50_interval_s),
-            "p95 s [95% CI]": seconds(s, s.latency_p95_s, s.latency_p95_interval_s),
-            **({"start s": number_text(s.startup_s, ".2f")} if has_startup else {}),
-            "$ / 1000 [95% CI]": dollars_text(s.cost_usd, s.intervals.get("cost_usd")),
-        }
-        for s in group
-    ]

@@ -11,16 +11,15 @@ for the three claims of every pair of the data set.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-import pyarrow as pa
 
-from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, adjusted, pair_columns, paired, reference, way_round
+from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, adjusted, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing
 from rewoo_bench.analysis.stats.paired import FEWEST
-from rewoo_bench.runs.rows import oracle_rows, read_columns
+from rewoo_bench.runs.rows import Rows
 
 _UNITS = {"total_tokens": "tokens", "cost_usd": "dollars", "exact_match": "accuracy"}
 _MOST = 3
@@ -110,29 +109,23 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
     return lines
 
 
-def verdicts_of_run(rows: pa.Table, pricing: Pricing) -> list[str]:
-    """The sentences of one run: each architecture beside the first that plans, on the questions that all have ended.
-
-    They are those of `compare`, without pandas, whose import takes longer than all else at the end of a small run.
-    """
+def verdicts_of_run(rows: Rows, pricing: Pricing) -> list[str]:
+    """The sentences of one run: each architecture beside the first that plans, on the questions that all have ended."""
     return verdicts(pairs_of_run(rows, pricing), pricing)
 
 
-def pairs_of_run(rows: pa.Table, pricing: Pricing) -> Sequence[Pair]:
+def pairs_of_run(rows: Rows, pricing: Pricing) -> Sequence[Pair]:
     """The pairs of one run; none where no question was ended by all."""
     rows = pricing.of(rows)
-    columns, named = pair_columns(rows), read_columns(rows, ["architecture", "dataset"])
-    keys = columns["example_id"] * (1 + columns["trial"].max(initial=0)) + columns["trial"]
-    order, systems = np.argsort(keys, kind="stable"), named["architecture"]
-    own = {name: order[systems.values[order] == systems.names.index(name)] for name in systems.names_in_use}
-    shared = reduce(np.intersect1d, (keys[places] for places in own.values()), keys)
+    keys = rows.question * (1 + rows["trial"].max(initial=0)) + rows["trial"]
+    names, order = rows.texts("architecture"), np.argsort(keys, kind="stable")
+    rows, keys = rows.where(order), keys[order]
+    own = {name: rows["architecture"] == name for name in names}
+    shared = reduce(np.intersect1d, (keys[some] for some in own.values()), keys)
     if not len(shared):
         return ()
-    kept: Mapping[str, Mapping[str, np.ndarray]] = {
-        name: {each: values[places[np.isin(keys[places], shared)]] for each, values in columns.items()}
-        for name, places in own.items()
-    }
+    kept = {name: rows.where(some & np.isin(keys, shared)) for name, some in own.items()}
     first = reference(kept)
-    (dataset,), oracle = named["dataset"].names_in_use, bool(oracle_rows(rows).any())
+    dataset, oracle = rows["dataset"][0], bool(rows.oracle.any())
     pairs = [way_round(first, other) for other in kept if other != first]
     return adjusted([paired(dataset, (a, kept[a]), (b, kept[b]), oracle=oracle) for a, b in pairs])

@@ -13,12 +13,14 @@ import click
 
 from rewoo_bench.analysis.prices import with_dollars
 from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
-from rewoo_bench.gate.budgets import check_tools, read_tool_budgets, read_tool_points, tool_points, tool_table
+from rewoo_bench.gate.budgets import read_tool_budgets
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
 from rewoo_bench.gate.count_checks import EXACT_MARGIN
+from rewoo_bench.gate.tool_sizes import check_tools, read_tool_points, tool_points, tool_table
 from rewoo_bench.gate.verdict import junit, tracked, verdict_markdown, verdict_text, write_output
-from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.folder import load_table, manifests
 from rewoo_bench.runs.manifest import MANIFEST, no_run
+from rewoo_bench.runs.rows import Rows
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
@@ -108,7 +110,7 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
     if junit_file is not None:
         write_output(junit_file, junit(verdict), "--junit")
     if json_file is not None:
-        rows = None if run is None else with_dollars([run], load(run), manifests(run))[0]
+        rows = None if run is None else with_dollars([run], Rows(load_table(run)), manifests(run))[0]
         points = tool_points(sizes) if rows is None else tracked(rows)
         write_output(json_file, points, "--json")
     return verdict.code

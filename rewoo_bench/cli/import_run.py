@@ -14,7 +14,7 @@ from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.config.price_sheets import price_of
 from rewoo_bench.imports.formats import Fields
-from rewoo_bench.imports.record import MISSING, said_of
+from rewoo_bench.imports.lacks import MISSING, said_of
 from rewoo_bench.imports.sources import local_files, name_of
 from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.system.output import echo

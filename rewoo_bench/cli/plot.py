@@ -14,7 +14,7 @@ from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.draw import BREAK_EVEN, FIGURES, PICTURE_FORMATS, draw, read, save_figures
-from rewoo_bench.runs.option_types import PRICE_FORMS, SHORT_NAMES, SUBSET_COLUMNS
+from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.argument_checks import check_known
 
@@ -28,14 +28,14 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
-              help="Only these figures: ratio, steps, parts, pareto, latency, failure, tools, paper; and three that "
-                   "are drawn only where they are named: cache, cache-map and break-even.")
+              help="Only these figures: ratio, steps, parts, pareto, latency, failure, paper; and break-even, which is "
+                   "drawn only where it is named.")
 @click.option("--prices", metavar="NAME|SHEET[:MODEL]", default="openai",
               help=f"The price of `break-even`: {PRICE_FORMS}.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
-              help="Architectures of `ratio`, `cache`, `cache-map` and `break-even`, the more expensive one first; "
-                   "`steps` draws their formulas.")
+              help="Architectures of `ratio` and `break-even`, the more expensive one first; `steps` draws their "
+                   "formulas.")
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
@@ -56,7 +56,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     if "prices" in given and BREAK_EVEN not in figures:
         raise UsageError(
             f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
-            f"cache and cache-map have all of {SHORT_NAMES}"
+            "compare --prices has dollars under several"
         )
     warn_of_unfinished(*runs)
     data = replace(read(runs), price=prices)

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mode
 
 import click
-import pyarrow as pa
+import numpy as np
 
 from rewoo_bench.analysis.prices import Pricing, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
@@ -20,7 +20,7 @@ from rewoo_bench.evaluation.folder import Outcome
 from rewoo_bench.runs.comparability import wait
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
-from rewoo_bench.runs.rows import UNMETERED, flag_lines, flagged
+from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
@@ -64,10 +64,10 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
 
     Returns whether an external agent answered no question, or no answer counts.
     """
-    rows, manifest = load_table(outcome.folder), read_manifest(outcome.folder)
+    rows, manifest = Rows(load_table(outcome.folder)), read_manifest(outcome.folder)
     pricing = pricing_of([outcome.folder], rows, {manifest.run_id: manifest})
     summaries = summaries_of(rows if as_json else pricing.of(rows))  # for a program no dollars at an example's price
-    ends = list(zip(*(rows[name].to_pylist() for name in ("architecture", "stop_reason", "error")), strict=True))
+    ends = list(zip(*(rows[name] for name in ("architecture", "stop_reason", "error")), strict=True))
     # the errors of each external agent that answered no question, though its provider did
     agents = {each.name for each in manifest.architectures if each.runner == "agent"}
     agents -= {name for name, stop, _ in ends if stop in ("answered", "error")}
@@ -90,7 +90,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
         errors = [error for _, stop, error in ends if stop == "error"]
         for line in (*notes, *_failures(outcome, errors, len(rows))):
             echo(line, err=True)
-    unseen = len(rows) > 0 and bool(flagged(rows, UNMETERED).all())
+    unseen = len(rows) > 0 and bool(rows.flagged(UNMETERED).all())
     if unseen:
         click.echo("nothing was measured: every question was answered without a metered model call", err=True)
     for name, errors in failed_agents.items():
@@ -100,7 +100,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
     return bool(failed_agents) or unseen
 
 
-def _show_figures(rows: pa.Table, manifest: Manifest, summaries: Sequence[Summary], pricing: Pricing) -> None:
+def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], pricing: Pricing) -> None:
     """The tables, and what it comes to in at most three sentences; of one architecture at which prices dollars are."""
     if summaries:
         echo(f"\n{summary_table(summaries)}\n")
@@ -113,7 +113,7 @@ def _show_figures(rows: pa.Table, manifest: Manifest, summaries: Sequence[Summar
         echo(note, err=True)
 
 
-def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequence[Summary]) -> Iterator[str]:
+def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence[Summary]) -> Iterator[str]:
     """What is to be known of the answers."""
     yield from flag_lines(rows, [outcome.folder])
     for each in summaries:
@@ -129,10 +129,9 @@ def _notes(outcome: Outcome, rows: pa.Table, manifest: Manifest, summaries: Sequ
         yield f"ended without an answer: {'; '.join(reasons)}"
     if cut := sum(each.reasoning_truncated for each in summaries):
         yield f"{cut} were cut while the model was thinking: raise --reply-tokens"
-    ends = zip(rows["judged_correct"].to_pylist(), rows["stop_reason"].to_pylist(), strict=True)
-    verdicts = [verdict for verdict, stop in ends if stop != "error"]  # a question that failed isn't judged
+    verdicts = rows["judged_correct"][rows["stop_reason"] != "error"]  # a question that failed isn't judged
     judge = manifest.options.get("judge_model")
-    if judge and (missing := verdicts.count(None)):
+    if judge and (missing := int(np.isnan(verdicts).sum())):
         errors = _judge_errors(outcome.folder)
         why = f"most common error: {mode(errors)}" if errors else "no reply says yes or no"
         yield f"the judge {judge} gave no verdict on {missing} of {len(verdicts)} answers: {why}"

@@ -27,25 +27,20 @@ _SHOWN = 3  # questions in a message
 @click.option("--failed", is_flag=True,
               help="Questions without an answer because of an error, or of an external agent that failed.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
-@click.option("--parts-at", type=click.IntRange(min=0), metavar="N",
-              help="Questions in which look-up N is the first that the architectures shown don't share: those before "
-                   "it are the same, in the same order. 0 is never. One that looks nothing up isn't compared.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
-         parts_at: int | None, sample: int | None, limit: int) -> None:
+         sample: int | None, limit: int) -> None:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
     QUESTION is an id, one of the ids that a task of several questions has, or a part of the question's text.
     """
-    if question is None and not (failed or only_right or sample or parts_at is not None):
-        said = "name a QUESTION (an id, or a part of its text), or use --failed, --only-right, --parts-at or --random"
+    if question is None and not (failed or only_right or sample):
+        said = "name a QUESTION (an id, or a part of its text), or use --failed, --only-right or --random"
         raise UsageError(f"{said}; for example:\n{_examples(run)}")
-    shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, parts_at=parts_at, limit=limit,
-                           sample=sample)
+    shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, limit=limit, sample=sample)
     if not shown.ids:
-        where = ", ".join(str(each) if each else "0 (never)" for each in shown.parts)
-        click.echo(f"no question fits; they part at look-up {where}" if where else "no question fits", err=True)
+        click.echo("no question fits", err=True)
     Console(highlight=False).print(shown, markup=False, highlight=False)
 # fmt: on
 

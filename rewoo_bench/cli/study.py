@@ -17,7 +17,8 @@ from rewoo_bench.cli.flag_types import FolderFlag, NumberFlag
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.study.declaration import Cell, Study, read_study
-from rewoo_bench.study.rounds import SessionChoices, run_study, status_text, study_status
+from rewoo_bench.study.rounds import SessionChoices, run_study
+from rewoo_bench.study.status import status_text, study_status
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.argument_checks import check_known
 
@@ -52,14 +53,12 @@ def study() -> None:
 @click.option("--study-cost", type=NumberFlag(min=0, min_open=True), metavar="USD",
               help="Maximum US dollars of all runs of FILE together, in all sessions. Local models are free. "
                    "Sessions at the same time don't count each other's dollars.  [default: no limit]")
-@click.option("--from", "published", type=FolderFlag(), metavar="DIR",
-              help="Folder of a published study: runs that --out lacks go on from the copies in it.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N",
               help="Ask the questions on so many workers of a Ray cluster.  [default: in this process]")
 @click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: start one here]")
 @_SET
 def run_study_command(file: Path, out: Path | None, models: str | None, datasets: str | None, cells: str | None,
-                      n: int | None, block: int | None, study_cost: float | None, published: Path | None,
+                      n: int | None, block: int | None, study_cost: float | None,
                       workers: int | None, ray_address: str | None, changes: tuple[str, ...]) -> int:
     """Ask the questions that the runs of FILE lack.
 
@@ -69,7 +68,7 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     declared, chosen, folder = _opened(file, out, changes, models=models, datasets=datasets, cells=cells)
     options: dict[str, Any] = {"workers": workers, "ray_address": ray_address}
     given = {name: value for name, value in options.items() if value is not None}
-    session = SessionChoices(n, block, given, published, study_cost)
+    session = SessionChoices(n, block, given, study_cost)
     end = anyio.run(run_study, declared, chosen, folder, session)
     echo(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their answers")
     for name, reason in end.unfinished.items():

@@ -16,19 +16,20 @@ bytes. A run folder and a baseline file are read into the same `Baseline`.
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pydantic
-from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.analysis.call_costs import priced, read_calls
 from rewoo_bench.analysis.prices import EXAMPLE
+from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError
@@ -36,7 +37,7 @@ from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import LOOSE, ArchitectureFacts, DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import MODELS, left_out, mean_over_questions
+from rewoo_bench.runs.rows import MODELS, Rows, mean_over_questions
 
 COMPARED_COUNTS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
 ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_llm_tokens", "agent": "agent_tokens"}
@@ -47,34 +48,43 @@ earlier call of the question had, whichever is longer. Null where the run doesn'
 COUNTS = (*COMPARED_COUNTS, *ROLES.values(), EVIDENCE, CACHED, CACHEABLE)
 BASELINE_OPTIONS = options_that(lambda role: role.baseline)
 
-_Count = Annotated[StrictInt, Field(ge=0, le=1 << 53)] | None
-
 
 class BaselineLine(NamedTuple):
     """A question and trial of an architecture: its counts and its outcome."""
 
-    example_id: StrictStr
-    trial: Annotated[StrictInt, Field(ge=0, lt=1 << 31)]
-    text: StrictStr
+    example_id: str
+    trial: int
+    text: str
     """Tells whether an id still belongs to the same question and answers."""
-    total_tokens: _Count
-    input_tokens: _Count
-    output_tokens: _Count
-    llm_calls: _Count
-    tool_calls: _Count
-    replans: _Count
-    planner_tokens: _Count
-    solver_tokens: _Count
-    tool_llm_tokens: _Count
-    agent_tokens: _Count
-    evidence_tokens: _Count
-    cached_input_tokens: _Count
-    cacheable_tokens: _Count
-    exact_match: StrictBool | None
+    total_tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    llm_calls: int | None
+    tool_calls: int | None
+    replans: int | None
+    planner_tokens: int | None
+    solver_tokens: int | None
+    tool_llm_tokens: int | None
+    agent_tokens: int | None
+    evidence_tokens: int | None
+    cached_input_tokens: int | None
+    cacheable_tokens: int | None
+    exact_match: bool | None
     """None where the question failed, or no answer was scored."""
-    f1: Annotated[float, Field(strict=True, ge=0, le=1)] | None
-    stop_reason: StrictStr | None
-    broken_plans: _Count
+    f1: float | None
+    stop_reason: str | None
+    broken_plans: int | None
+
+
+def column_of(lines: Sequence[BaselineLine], name: str) -> Floats:
+    """A count of each line; NaN where it isn't known."""
+    return np.array([getattr(line, name) for line in lines], dtype=np.float64)
+
+
+def counted_lines(lines: Sequence[BaselineLine]) -> list[bool]:
+    """Whether each line of an architecture was scored; where none was, whether it didn't fail."""
+    scored = [line.exact_match is not None for line in lines]
+    return scored if any(scored) else [line.stop_reason != "error" for line in lines]
 
 
 class ArchitectureBaseline(BaseModel):
@@ -84,10 +94,10 @@ class ArchitectureBaseline(BaseModel):
 
     manifest: ArchitectureFacts
     usage_sources: list[str]
-    means: dict[str, FiniteFloat]
+    means: dict[str, float]
     shared_prefixes: dict[str, PrefixFacts]
     """By role, where its prompts of different questions begin to differ."""
-    usd_per_1000: dict[str, Annotated[FiniteFloat, Field(gt=0)]]
+    usd_per_1000: dict[str, float]
     """Dollars of 1,000 questions by the price's whole name, where a cache holds those prefixes and a question's own."""
 
 
@@ -97,7 +107,7 @@ class Baseline(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal[1]
-    deterministic: StrictBool
+    deterministic: bool
     """Whether the same questions give the same counts."""
     model: str
     dataset: DatasetFacts
@@ -111,36 +121,8 @@ class Baseline(BaseModel):
     """The names of a line's cells, for the reader."""
     questions: dict[str, list[BaselineLine]] = Field(min_length=1)
 
-    @pydantic.model_validator(mode="after")
-    def _has_sound_lines(self) -> Baseline:
-        if self.columns != list(BaselineLine._fields):
-            raise ValueError(f"columns: expected {', '.join(BaselineLine._fields)}")
-        for name, lines in self.questions.items():
-            if name not in self.architectures:
-                raise ValueError(f"questions of {name!r}, which is not among the architectures")
-            if not lines:
-                raise ValueError(f"questions of {name!r}: there are none")
-            seen: set[tuple[str, int]] = set()
-            for line in lines:
-                if (line.example_id, line.trial) in seen:
-                    raise ValueError(f"questions of {name!r}: {line.example_id!r}, trial {line.trial}, is there twice")
-                seen.add((line.example_id, line.trial))
-            measured = [line for line in lines if line.exact_match is not None]
-            measured = measured or [line for line in lines if line.stop_reason != "error"]
-            for count in COMPARED_COUNTS:
-                unknown = [line.example_id for line in measured if getattr(line, count) is None]
-                if unknown and (len(unknown) < len(measured) or count == "total_tokens"):
-                    raise ValueError(f"questions of {name!r}: {count} of {unknown[0]!r} is null")
-        return self
-
     def group(self, architecture: str) -> Group:
         return Group(architecture, self.dataset.name, self.model)
-
-    def rows(self, architecture: str) -> pd.DataFrame:
-        """Counts by question and trial; a count that a run doesn't have is not in it."""
-        table = pd.DataFrame(self.questions.get(architecture, []), columns=list(BaselineLine._fields))
-        table = table.set_index(["example_id", "trial"])
-        return table.drop(columns=[name for name in COUNTS if table[name].isna().all()])
 
     @property
     def unscored(self) -> list[str]:
@@ -170,41 +152,26 @@ def read_baseline(path: Path) -> Baseline:
     except OSError as error:
         raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     except pydantic.ValidationError as error:
-        raise DataError(f"{path}: invalid baseline file: {_first_fault(error)}; write it with {way}") from None
+        fault = error.errors()[0]
+        what = ": ".join(filter(None, [".".join(map(str, fault["loc"])), fault["msg"]]))
+        raise DataError(f"{path}: invalid baseline file: {what}; write it with {way}") from None
 
 
-def _first_fault(error: pydantic.ValidationError) -> str:
-    """`columns: Field required`, `questions of 'rewoo', line 3, f1: …`: the first fault, with its place."""
-    fault = error.errors()[0]
-    place, message = list(fault["loc"]), fault["msg"].removeprefix("Value error, ")
-    if place[:1] == ["questions"] and len(place) > 2:
-        cells = [BaselineLine._fields[cell] if isinstance(cell, int) else cell for cell in place[3:]]
-        of_line = ", ".join([f"questions of {place[1]!r}", f"line {int(place[2]) + 1}", *map(str, cells[:1])])
-        return f"{of_line}: {message}, got {fault['input']!r:.50}"
-    return ": ".join(filter(None, [".".join(map(str, place)), message]))
-
-
-def baseline_of(
-    run: str | Path, manifest: Manifest, rows: pd.DataFrame, *, deterministic: bool | None = None
-) -> Baseline:
-    """A run as a baseline. Raises `DataError` where the run has no rows or a wrong count."""
+def baseline_of(run: str | Path, manifest: Manifest, rows: Rows, *, deterministic: bool | None = None) -> Baseline:
+    """A run as a baseline. Raises `DataError` where the run has no rows."""
     if not len(rows):
         raise DataError(f"run {manifest.run_id!r} has no rows")
-    models = {str(name) for column in MODELS for name in rows[column].unique()}
+    models = {name for column in MODELS for name in rows.texts(column)}
     rows, usd = _held_by_a_cache(Path(run), manifest, rows)
     architectures: dict[str, ArchitectureBaseline] = {}
     questions = {}
     # by name, and not by the order of the rows, so that the file is the same
-    for name, group in rows.groupby(rows["architecture"].astype(str), sort=True):
-        asked = group["example_id"].to_numpy(str)
-        known = [count for count in COUNTS if count in group and group[count].notna().any()]
+    for (name,), group in sorted(rows.groups("architecture").items()):
+        means = {count: mean_over_questions(group[count], group.question) for count in COUNTS if count in group}
         architectures[name] = ArchitectureBaseline(
             manifest=next(each for each in manifest.architectures if each.name == name),
-            usage_sources=sorted(map(str, group["usage_source"].dropna().unique())),
-            means={
-                count: round(mean_over_questions(group[count].astype("float64").to_numpy(), asked), 4)
-                for count in known
-            },
+            usage_sources=sorted(group.texts("usage_source")),
+            means={count: round(mean, 4) for count, mean in means.items() if not math.isnan(mean)},
             shared_prefixes=manifest.shared_prefixes.get(name, {}),
             usd_per_1000=usd.get(name, {}),
         )
@@ -213,27 +180,24 @@ def baseline_of(
     if source.get("file"):
         source["file"] = Path(source["file"]).name
     identity = {key: getattr(dataset, key) for key in ("name", "format", "split", "ids_hash")}
-    try:
-        return Baseline(
-            format=1,
-            deterministic=is_deterministic(models) if deterministic is None else deterministic,
-            model=_plain(str(rows["model"].iloc[0])),
-            dataset=DatasetFacts(**identity, source=source),
-            corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
-            models={
-                role: {key: value for key, value in facts.items() if key not in LOOSE}
-                | {"name": _plain(str(facts.get("name")))}
-                for role, facts in manifest.models.items()
-            },
-            options={name: manifest.options.get(name) for name in BASELINE_OPTIONS},
-            prices=manifest.prices and {_plain(model): price for model, price in manifest.prices.items()},
-            tokenizer=manifest.tokenizer,
-            architectures=architectures,
-            columns=list(BaselineLine._fields),
-            questions=questions,
-        )
-    except pydantic.ValidationError as error:
-        raise DataError(f"run {manifest.run_id!r} can't be compared: {_first_fault(error)}") from None
+    return Baseline(
+        format=1,
+        deterministic=is_deterministic(models) if deterministic is None else deterministic,
+        model=_plain(rows["model"][0]),
+        dataset=DatasetFacts(**identity, source=source),
+        corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
+        models={
+            role: {key: value for key, value in facts.items() if key not in LOOSE}
+            | {"name": _plain(str(facts.get("name")))}
+            for role, facts in manifest.models.items()
+        },
+        options={name: manifest.options.get(name) for name in BASELINE_OPTIONS},
+        prices=manifest.prices and {_plain(model): price for model, price in manifest.prices.items()},
+        tokenizer=manifest.tokenizer,
+        architectures=architectures,
+        columns=list(BaselineLine._fields),
+        questions=questions,
+    )
 
 
 def _plain(name: str) -> str:
@@ -242,9 +206,7 @@ def _plain(name: str) -> str:
     return f"{prefix}{Path(name).name}" if prefix else name
 
 
-def _held_by_a_cache(
-    run: Path, manifest: Manifest, rows: pd.DataFrame
-) -> tuple[pd.DataFrame, dict[str, dict[str, float]]]:
+def _held_by_a_cache(run: Path, manifest: Manifest, rows: Rows) -> tuple[Rows, dict[str, dict[str, float]]]:
     """The rows with `CACHEABLE`, and dollars of 1,000 questions by architecture and price, where these are known.
 
     The part that all questions share takes the place of what earlier calls of the run happened to share, so that the
@@ -254,11 +216,12 @@ def _held_by_a_cache(
     if not (run / CALLS_FILE).exists():
         return rows, {}
     calls, tariff = read_calls(run, rows), named_tariff(EXAMPLE)
-    names, scored = rows["architecture"].astype(str).to_numpy(), ~left_out(rows)
-    for name in set(names):
-        scored[names == name] &= is_counted(rows[names == name])
+    names, prefixes = rows["architecture"], manifest.shared_prefixes
+    scored = ~rows.left_out
+    for name in rows.texts("architecture"):  # what wasn't scored isn't compared, but where nothing was
+        if not np.isnan(rows["exact_match"][names == name]).all():
+            scored &= (names != name) | ~np.isnan(rows["exact_match"])
     pairs = zip(names[calls.row], calls.role, strict=True)
-    prefixes = manifest.shared_prefixes
     shared = [prefixes[name][role].tokens if role in prefixes.get(name, {}) else 0.0 for name, role in pairs]
     held = {"shared_run_tokens": np.array(shared), "shared_run_age_s": np.zeros(len(shared))}
     longer = np.where(calls.role == "tool", shared, np.maximum(calls.columns["shared_question_tokens"], shared))
@@ -267,40 +230,33 @@ def _held_by_a_cache(
         rows = rows.assign(**{CACHEABLE: tokens})
     usd = calls.of_rows(priced(replace(calls, columns={**calls.columns, **held}), {"": tariff}).usd)
     own = {name: (names == name) & scored for name in prefixes}
-    asked = rows["example_id"].to_numpy(str)
     means = {
-        name: 1000 * mean_over_questions(usd[some], asked[some])
+        name: 1000 * mean_over_questions(usd[some], rows.question[some])
         for name, some in own.items()
         if not np.isnan(usd[some]).any()
     }
     return rows, {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
 
 
-def is_counted(rows: pd.DataFrame) -> NDArray[np.bool_]:
-    """The rows of an architecture that were scored; where none was, those that didn't fail."""
-    scored: NDArray[np.bool_] = rows["exact_match"].notna().to_numpy()
-    return scored if scored.any() else (rows["stop_reason"] != "error").to_numpy()
-
-
-def _lines(rows: pd.DataFrame) -> list[BaselineLine]:
+def _lines(rows: Rows) -> list[BaselineLine]:
     """The rows of an architecture as lines, by id and trial; one that is in no mean is as if it had failed."""
-    lost = left_out(rows)
-    stops = rows["stop_reason"].astype(object).mask(lost, "error")
-    rows = rows.assign(exact_match=rows["exact_match"].mask(lost), stop_reason=stops)
-    cells = rows.reindex(columns=[*BaselineLine._fields, "question", "answers"]).astype(object)
-    lines = []
-    for row in cells.where(cells.notna(), None).to_dict("records"):
-        told = [str(row["question"]), [] if row["answers"] is None else list(row["answers"])]
-        counts = {name: None if row[name] is None else int(row[name]) for name in (*COUNTS, "broken_plans")}
-        lines.append(
-            BaselineLine(
-                example_id=str(row["example_id"]),
-                trial=int(row["trial"]),
-                text=sha256(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()[:8],
-                exact_match=None if row["exact_match"] is None else bool(row["exact_match"]),
-                f1=None if row["f1"] is None else round(float(row["f1"]), 6),
-                stop_reason=row["stop_reason"] and str(row["stop_reason"]),
-                **counts,
-            )
-        )
+
+    def whole(name: str) -> list[int | None]:
+        values = rows[name].tolist() if name in rows else [math.nan] * len(rows)
+        return [None if math.isnan(value) else int(value) for value in values]
+
+    told = zip(rows["question"], rows["answers"], strict=True)
+    texts = [json.dumps([question, list(answers)], ensure_ascii=False) for question, answers in told]
+    lost, right, f1 = rows.left_out, rows["exact_match"], rows["f1"]
+    lines = map(
+        BaselineLine,
+        rows["example_id"].tolist(),
+        rows["trial"].astype(int).tolist(),
+        [sha256(text.encode("utf-8", "replace")).hexdigest()[:8] for text in texts],
+        *map(whole, COUNTS),
+        [None if gone or math.isnan(value) else bool(value) for gone, value in zip(lost, right, strict=True)],
+        [None if math.isnan(value) else round(float(value), 6) for value in f1],
+        ["error" if gone else stop or None for gone, stop in zip(lost, rows["stop_reason"], strict=True)],
+        whole("broken_plans"),
+    )
     return sorted(lines, key=lambda line: (line.example_id, line.trial))

@@ -22,40 +22,34 @@ fewer than 15 were solved, it has none. An unknown cost is a failure, not 0.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
 from rewoo_bench.analysis.stats.paired import brackets
 from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
 from rewoo_bench.analysis.summary import UNDER_SOLVED, Estimate, per_solved_estimate
 from rewoo_bench.config.specs import read_spec
-from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
-from rewoo_bench.gate.count_checks import ROUNDING, percent
+from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.gate.count_checks import ROUNDING
 from rewoo_bench.gate.verdict import (
     ENOUGH_QUESTIONS,
     NOTHING_CACHED,
     Check,
+    CheckKind,
     Group,
     Status,
-    Verdict,
     amount,
     too_many_failed,
 )
-from rewoo_bench.runs.rows import UNMETERED, flagged, left_out, mean_over_questions, oracle_rows, read_columns
-from rewoo_bench.text.tables import text_table
-from rewoo_bench.text.tokens import TOKENIZER, ToolSize
+from rewoo_bench.runs.rows import UNMETERED, Rows, mean_over_questions
 from rewoo_bench.text.words import counted
-
-_SCHEMAS = Group("tools", "schemas", TOKENIZER)
-_ALL = "all tools"  # no function's name has a space
 
 
 class _Table(BaseModel):
@@ -83,89 +77,6 @@ class ToolBudget(_Table):
         if self.total_tokens is self.tokens_per_tool is self.number_of_tools is None:
             raise ValueError("a budget of tools limits nothing")
         return self
-
-
-def check_tools(
-    sizes: Sequence[ToolSize], budgets: Sequence[ToolBudget], before: Sequence[ToolSize] | None, margin: float
-) -> Verdict:
-    """Tools, the largest first, against budgets and those `before`. Raises `UsageError` for an unknown server."""
-    checks = []
-    for budget in budgets:
-        sources = dict.fromkeys(size.source for size in sizes)
-        if budget.server is not None and budget.server not in sources:
-            raise UsageError(f"[[tools]]: {unknown('server', budget.server, sources)}")
-        own = [size for size in sizes if budget.server in (None, size.source)]
-        schemas, names = [f"{size.name} {size.schema:,}" for size in own], ", ".join(size.name for size in own)
-        per_tool = budget.tokens_per_tool.max if budget.tokens_per_tool else 0
-        larger = ", ".join(schemas[: sum(size.schema > per_tool for size in own)])
-        measures = {
-            "total_tokens": (sum(size.schema for size in own), f"the largest: {', '.join(schemas[:5])}"),
-            "tokens_per_tool": (max((size.schema for size in own), default=0), larger),
-            "number_of_tools": (len(own), names),
-        }
-        for key, (measured, more) in measures.items():
-            if (limit := getattr(budget, key)) is None:
-                continue
-            name = key + (f" of {budget.server}" if budget.server else "")
-            over = measured > limit.max
-            text = f"{name}: {measured:,} is {'over' if over else 'within'} the limit of {limit.max:,}"
-            text += f" ({more})" if over else ""
-            status: Status = "fail" if over else "pass"
-            checks.append(Check("budget", status, _SCHEMAS, name, text, float(measured), float(limit.max)))
-    if before is not None:
-        checks.append(_tool_growth(sizes, before, margin))
-    return Verdict(tuple(checks))
-
-
-def _tool_growth(sizes: Sequence[ToolSize], before: Sequence[ToolSize], margin: float) -> Check:
-    """The tokens of all schemas; what grew is named, new tools too."""
-    old, new = ({size.name: size.schema for size in side} for side in (before, sizes))
-    total, was = sum(new.values()), sum(old.values())
-    share = f" ({total / was - 1:+,.1%})" if was else ""
-    text = f"tokens of {counted(len(new), 'tool schema')} {was:,} -> {total:,}{share}"
-    limit = was * (1 + margin)
-    status: Status = "pass"
-    if total > limit * (1 + ROUNDING):
-        grown = sorted((old.get(name, 0) - tokens, name) for name, tokens in new.items() if tokens > old.get(name, 0))
-        named = [
-            f"{name} +{-less:,} ({f'{old[name]:,} -> {new[name]:,}' if name in old else 'new'})" for less, name in grown
-        ]
-        text, status = f"{text}, {percent(margin)} is allowed: {', '.join(named)}", "fail"
-    return Check("growth", status, _SCHEMAS, "total_tokens", text, total, limit, float(was))
-
-
-def tool_table(sizes: Sequence[ToolSize]) -> str:
-    """A row for each tool, the largest first, and their sums; the server of each where there are several sources."""
-    rows = [(size.name, f"{size.schema:,}", f"{size.line:,}", size.source) for size in sizes]
-    sums = (f"{sum(size.schema for size in sizes):,}", f"{sum(size.line for size in sizes):,}")
-    several = 4 if len({size.source for size in sizes}) > 1 else 3
-    cells = [row[:several] for row in (("tool", "schema", "line of text", "of"), *rows, (_ALL, *sums, ""))]
-    title = f"{counted(len(sizes), 'tool')}: tokens of each model call that is given them ({TOKENIZER})"
-    return "\n".join([title, "", *text_table(cells)])
-
-
-def tool_points(sizes: Sequence[ToolSize]) -> str:
-    """Tokens of each schema, as github-action-benchmark takes them; `read_tool_points` reads them again."""
-    total = ToolSize(_ALL, "", sum(size.schema for size in sizes), 0)
-    points = [{"name": size.name, "unit": "tokens", "value": size.schema} for size in (*sizes, total)]
-    return json.dumps(points, indent=2, ensure_ascii=False) + "\n"
-
-
-class _Point(BaseModel):
-    name: str
-    value: int = Field(ge=0, strict=True)
-
-
-def read_tool_points(path: Path) -> list[ToolSize]:
-    """The tools of an earlier `gate --mcp … --json FILE`. Raises `DataError`."""
-    try:
-        points = TypeAdapter(list[_Point]).validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        cause = error.errors()[0]["msg"] if isinstance(error, ValidationError) else getattr(error, "strerror", error)
-        raise DataError(
-            f"{str(path)!r} is no count of tools: {cause}; write one with `gate --mcp … --json FILE`"
-        ) from None
-    return [ToolSize(point.name, "", point.value, 0) for point in points if point.name != _ALL]
 
 
 BUDGETED = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
@@ -240,13 +151,6 @@ class Budget(_Table):
     def group(self) -> Group:
         return Group(self.architecture, self.dataset, self.model)
 
-    @property
-    def limits(self) -> list[tuple[str, Literal["max", "mean", "p95"], float]]:
-        """`("total_tokens", "mean", 2000.0)`, …"""
-        kinds: tuple[Literal["max", "mean", "p95"], ...] = ("max", "mean", "p95")
-        given = [(metric, kind, getattr(getattr(self, metric), kind, None)) for metric in BUDGETED for kind in kinds]
-        return [(metric, kind, limit) for metric, kind, limit in given if limit is not None]
-
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:
         if not any(self.model_dump(exclude=set(Group._fields), exclude_none=True).values()):
@@ -279,105 +183,170 @@ def read_budgets(path: Path) -> tuple[Budget, ...]:
     return budgets
 
 
-def check_budgets(budgets: tuple[Budget, ...], rows: pd.DataFrame) -> Iterator[Check]:
+def check_budgets(budgets: Sequence[Budget], rows: Rows) -> Iterator[Check]:
     """A check of every limit on rows of questions.parquet. Raises `UsageError` where a budget matches no row."""
-    keys = list(Group._fields)
-    groups = {Group(*map(str, key)): group for key, group in rows.groupby(keys, sort=False, observed=True)}
+    groups = {Group(*key): group for key, group in rows.groups(*Group._fields).items()}
     for budget in budgets:
         if budget.group not in groups:
             there_are = "; ".join(map(str, groups)) or "none"
             raise UsageError(f"the budget of {str(budget.group)!r} matches no row; the rows there are: {there_are}")
         every = groups[budget.group]
-        scored = every[~left_out(every)]  # a failed question cost little
-        yield from _left_out(budget.group, every, scored)
-        if not len(scored):
-            continue
-        for metric, kind, limit in budget.limits:
-            yield _limit(budget.group, scored, metric, kind, limit)
-        yield from _cache(budget, scored)
+        checks = _Checks(budget, every.where(~every.left_out))  # a failed question cost little
+        yield from checks.left_out(every)
+        if checks.n:
+            yield from checks.of_limits()
+
+
+class _Checks:
+    """The checks of one budget on the rows that count."""
+
+    def __init__(self, budget: Budget, rows: Rows) -> None:
+        self._budget, self._rows = budget, rows
+        self.n = len(np.unique(rows.question))
+        self._oracle = bool(rows.oracle.any())
+
+    def _check(
+        self, kind: CheckKind, status: Status, name: str, text: str,
+        measured: float | None = None, limit: float | None = None, *, least: bool = False,
+    ) -> Check:  # fmt: skip
+        oracle, group = self._oracle and kind == "accuracy", self._budget.group
+        return Check(kind, status, group, name, text, measured, limit, n=self.n, oracle=oracle, least=least)
+
+    def left_out(self, every: Rows) -> Iterator[Check]:
+        """Failed questions, which no budget counts; and whether any question was answered at all."""
+        failures, unmetered = len(every) - len(self._rows), int(every.flagged(UNMETERED).sum())
+        if not self.n:
+            text = "nothing was measured: every question failed" + (" or is unmetered" if unmetered else "")
+            yield self._check("failed questions", "fail", "failed questions", text)
+            return
+        if failures:
+            of = f"{failures:,} of {counted(len(every), 'row')}"
+            how = "failed in the infrastructure" + (f" or are unmetered ({unmetered:,})" if unmetered else "")
+            text = f"{of} {how}; the figures below are of the other {len(self._rows):,}"
+            status: Status = "fail" if too_many_failed(failures, len(every)) else "warn"
+            yield self._check("failed questions", status, "failed questions", text)
+        if not (self._rows["stop_reason"] == "answered").any():
+            text = "no question was answered, and what isn't answered is cheap"
+            yield self._check("accuracy", "fail", "answered", text, 0.0)
+
+    def of_limits(self) -> Iterator[Check]:
+        budget = self._budget
+        for metric in BUDGETED:
+            limits: Limit = getattr(budget, metric) or Limit()
+            for kind in Limit.model_fields:
+                if (limit := getattr(limits, kind)) is not None:
+                    yield self._limit(metric, kind, limit)
+        if budget.cached_input_tokens:
+            yield from self._cache(budget.cached_input_tokens)
         for name in PER_SOLVED:
-            if most := getattr(budget, name, None):
-                yield _per_solved(budget.group, scored, name, most.at_most)
-        for metric, floor in (("exact_match", budget.exact_match), ("f1", budget.f1)):
-            if floor:
-                yield _floor(budget.group, scored, metric, floor)
+            if most := getattr(budget, name):
+                yield self._per_solved(name, most.at_most)
+        for metric in ("exact_match", "f1"):
+            if floor := getattr(budget, metric):
+                yield self._floor(metric, floor)
         for metric in ("every_trial_right", "trials_differ"):
             if bound := getattr(budget, metric):
-                yield _trials(budget.group, scored, metric, bound)
+                yield self._trials(metric, bound)
+
+    def _limit(self, metric: str, kind: str, limit: float) -> Check:
+        values, name, is_latency = self._rows[metric], f"{metric} {kind}", metric == "latency_s"
+        known = values[~np.isnan(values)]
+        if is_latency and not len(known):
+            return self._check("latency", "warn", name, f"{name}: no latency was measured, as in a replay", None, limit)
+        if not is_latency and len(known) < len(values):
+            rows = f"{len(values) - len(known):,} of {counted(len(values), 'row')}"
+            return self._unknown(name, f"{rows} {'is' if len(values) - len(known) == 1 else 'are'}", limit)
+        of_kind = {"mean": self._mean(metric), "max": float(known.max()), "p95": float(np.quantile(known, 0.95))}
+        measured = of_kind[kind]
+        over = measured > limit * (1 + ROUNDING)
+        text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of "
+        status: Status = "pass" if not over else "warn" if is_latency else "fail"
+        return self._check(
+            "latency" if is_latency else "budget", status, name, text + amount(metric, limit), measured, limit
+        )
+
+    def _mean(self, column: str) -> float:
+        return mean_over_questions(self._rows[column], self._rows.question)
+
+    def _unknown(self, name: str, rows: str, limit: float) -> Check:
+        why = "none was recorded, and no price sheet tells it (`rewoo-bench list --prices`)"
+        text = f"{name}: the cost of {rows} unknown, which is not 0: {why}"
+        return self._check("cost unknown", "fail", name, text, None, limit)
+
+    def _cache(self, floor: CacheFloor) -> Iterator[Check]:
+        """Input tokens read from the prefix cache: the mean of a question, and their share."""
+        known = self._rows.where(~np.isnan(self._rows["cached_input_tokens"]))
+        cached, given = (
+            mean_over_questions(known[name], known.question) if len(known) else 0.0
+            for name in ("cached_input_tokens", "input_tokens")
+        )
+        share = cached / max(given, 1.0)
+        measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
+        for kind, (measured, limit, form) in measures.items():
+            if limit is not None:
+                below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
+                text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
+                text += "" if cached else f"; {NOTHING_CACHED if len(known) else 'no cached tokens were recorded'}"
+                yield self._check("prefix cache", "fail" if below else "pass", name, text, measured, limit, least=True)
+
+    def _per_solved(self, name: str, limit: float) -> Check:
+        """An amount of all questions for each exact match, as `compare` has it; of few questions its interval decides.
+
+        Where too few were solved for an interval, the check is by the estimate alone and says so.
+        """
+        metric = PER_SOLVED[name]
+        if np.isnan(self._rows[metric]).any():
+            return self._unknown(name, "some rows is", limit)
+        if np.isnan(self._rows["exact_match"]).any():
+            return self._check("budget", "fail", name, f"{name}: some rows have no score", None, limit)
+        found = per_solved_estimate(self._rows, metric)
+        over = found.mean is None or found.mean > limit * (1 + ROUNDING)
+        text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of "
+        text += amount(metric, limit) + (", by the estimate alone" if found.low is None else "")
+        check = self._check("budget", "fail" if over else "pass", name, text, found.mean, limit)
+        check = replace(check, oracle=self._oracle)
+        if over and not self._oracle and found.low is not None and found.low > limit:
+            return check
+        return _if_sure(check, f"may be chance on {counted(self.n, 'question')}, {ENOUGH_QUESTIONS} are enough")
+
+    def _floor(self, metric: str, floor: Floor) -> Check:
+        limit, name, measured = round(floor.min - floor.margin, 9), f"{metric} min", self._mean(metric)
+        if math.isnan(measured):
+            text = f"{name}: no question was scored: the run has no {metric}"
+            return self._check("accuracy", "fail", name, text, None, limit)
+        margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
+        relation = "is below" if measured < limit else "holds"
+        text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
+        return self._accuracy(name, text, measured, limit, least=True)
+
+    def _trials(self, metric: str, bound: Floor | Ceiling) -> Check:
+        """Whether the trials of questions agree, in a run of several trials."""
+        outcomes = by_trials(self._rows["exact_match"], self._rows.question)
+        trials, is_floor = int(outcomes.trials.max(initial=0)), isinstance(bound, Floor)
+        limit = round(bound.min - bound.margin if isinstance(bound, Floor) else bound.max + bound.margin, 9)
+        name = f"{metric} {'min' if is_floor else 'max'}"
+        if trials < 2:
+            text = f"{name}: no question has several trials with a score (--trials)"
+            return self._check("accuracy", "fail", name, text, None, limit)
+        found = pass_hat(outcomes, trials) if is_floor else flips(outcomes)
+        missed = found.estimate < limit if is_floor else found.estimate > limit
+        relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
+        text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
+        return replace(self._accuracy(name, text, found.estimate, limit, least=is_floor), n=found.n)
+
+    def _accuracy(self, name: str, text: str, measured: float, limit: float, *, least: bool) -> Check:
+        missed = measured < limit if least else measured > limit
+        check = self._check("accuracy", "fail" if missed else "pass", name, text, measured, limit, least=least)
+        few = f"too few to fail on: {counted(self.n, 'question')}, {ENOUGH_QUESTIONS} are enough"
+        return _if_sure(check, few)
 
 
-def _left_out(group: Group, every: pd.DataFrame, scored: pd.DataFrame) -> Iterator[Check]:
-    """Failed questions, which no budget counts; and whether any question was answered at all."""
-    n, failures = _questions(scored), len(every) - len(scored)
-    unmetered = int(flagged(every, UNMETERED).sum())
-    if not n:
-        text = "nothing was measured: every question failed" + (" or is unmetered" if unmetered else "")
-        yield Check("failed questions", "fail", group, "failed questions", text)
-        return
-    if failures:
-        rows = f"{failures:,} of {counted(len(every), 'row')}"
-        how = "failed in the infrastructure" + (f" or are unmetered ({unmetered:,})" if unmetered else "")
-        text = f"{rows} {how}; the figures below are of the other {len(scored):,}"
-        status: Status = "fail" if too_many_failed(failures, len(every)) else "warn"
-        yield Check("failed questions", status, group, "failed questions", text, n=n)
-    if not (scored["stop_reason"] == "answered").any():
-        text = "no question was answered, and what isn't answered is cheap"
-        yield Check("accuracy", "fail", group, "answered", text, 0.0, n=n)
-
-
-def _questions(rows: pd.DataFrame) -> int:
-    return int(rows["example_id"].nunique())
-
-
-def _limit(group: Group, rows: pd.DataFrame, metric: str, kind: Literal["max", "mean", "p95"], limit: float) -> Check:
-    values, n = rows[metric].dropna().astype("float64"), _questions(rows)
-    name, is_latency = f"{metric} {kind}", metric == "latency_s"
-    if is_latency and not len(values):
-        text = f"{name}: no latency was measured, as in a replay"
-        return Check("latency", "warn", group, name, text, limit=limit, n=n)
-    if not is_latency and len(values) < len(rows):
-        return _unknown_cost(group, name, f"{len(rows) - len(values)} of {len(rows)} rows is", limit, n)
-    if kind == "mean":
-        measured = _mean(rows, metric)
-    else:
-        measured = float(values.max() if kind == "max" else values.quantile(0.95))
-    over = measured > limit * (1 + ROUNDING)
-    text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of {amount(metric, limit)}"
-    status: Status = "pass" if not over else "warn" if is_latency else "fail"
-    return Check("latency" if is_latency else "budget", status, group, name, text, measured, limit, n=n)
-
-
-def _mean(rows: pd.DataFrame, column: str) -> float:
-    return mean_over_questions(rows[column].astype("float64").to_numpy(), rows["example_id"].to_numpy(str))
-
-
-def _unknown_cost(group: Group, name: str, rows: str, limit: float, n: int) -> Check:
-    why = "none was recorded, and no price sheet tells it (`rewoo-bench list --prices`)"
-    text = f"{name}: the cost of {rows} unknown, which is not 0: {why}"
-    return Check("cost unknown", "fail", group, name, text, limit=limit, n=n)
-
-
-def _per_solved(group: Group, rows: pd.DataFrame, name: str, limit: float) -> Check:
-    """An amount of all questions for each exact match, as `compare` has it; of few questions its interval decides.
-
-    Where too few were solved for an interval, the check is by the estimate alone and says so.
-    """
-    n, metric = _questions(rows), PER_SOLVED[name]
-    if rows[metric].isna().any():
-        return _unknown_cost(group, name, "some rows is", limit, n)
-    if rows["exact_match"].isna().any():
-        return Check("budget", "fail", group, name, f"{name}: some rows have no score", limit=limit, n=n)
-    found = per_solved_estimate(read_columns(rows, ["example_id", "exact_match", metric]), metric)
-    oracle, low = bool(oracle_rows(rows).any()), found.low
-    over = found.mean is None or found.mean > limit * (1 + ROUNDING)
-    text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of "
-    text += amount(metric, limit) + (", by the estimate alone" if low is None else "")
-    status: Status = "fail" if over else "pass"
-    if over and oracle:
-        status, text = "warn", f"{text}; an oracle's means nothing"
-    elif over and n < ENOUGH_QUESTIONS and (low is None or low <= limit):
-        status, text = "warn", f"{text}; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-    return Check("budget", status, group, name, text, found.mean, limit, n=n, oracle=oracle)
+def _if_sure(check: Check, few: str) -> Check:
+    """The check; where it fails for an oracle or on too few questions, a warning that says so."""
+    if check.status != "fail" or (not check.oracle and check.n >= ENOUGH_QUESTIONS):
+        return check
+    why = "an oracle's means nothing" if check.oracle else few
+    return replace(check, status="warn", text=f"{check.text}; {why}")
 
 
 def _per_solved_text(found: Estimate, metric: str) -> str:
@@ -388,64 +357,3 @@ def _per_solved_text(found: Estimate, metric: str) -> str:
         return f"{amount(metric, found.mean)} [{UNDER_SOLVED}]"
     bounds = brackets(found.low, math.inf if found.high is None else found.high, lambda bound: amount(metric, bound))
     return f"{amount(metric, found.mean)} {bounds}"
-
-
-def _cache(budget: Budget, rows: pd.DataFrame) -> Iterator[Check]:
-    """Input tokens read from the prefix cache: the mean of a question, and their share."""
-    floor = budget.cached_input_tokens or CacheFloor()
-    rows = rows[rows["cached_input_tokens"].notna()]
-    cached = _mean(rows, "cached_input_tokens") if len(rows) else 0.0
-    share = cached / max(_mean(rows, "input_tokens"), 1.0) if len(rows) else 0.0
-    measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
-    for kind, (measured, limit, form) in measures.items():
-        if limit is not None:
-            below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
-            text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
-            text += "" if cached else f"; {NOTHING_CACHED if len(rows) else 'no cached tokens were recorded'}"
-            status: Status = "fail" if below else "pass"
-            n = _questions(rows)
-            yield Check("prefix cache", status, budget.group, name, text, measured, limit, n=n, least=True)
-
-
-def _trials(group: Group, rows: pd.DataFrame, metric: str, bound: Floor | Ceiling) -> Check:
-    """Whether the trials of questions agree, in a run of several trials."""
-    outcomes = by_trials(rows["exact_match"].astype("float64").to_numpy(), rows["example_id"].to_numpy(str))
-    trials = int(outcomes.trials.max(initial=0))
-    is_floor = isinstance(bound, Floor)
-    limit = round(bound.min - bound.margin if isinstance(bound, Floor) else bound.max + bound.margin, 9)
-    name = f"{metric} {'min' if is_floor else 'max'}"
-    if trials < 2:
-        text = f"{name}: no question has several trials with a score (--trials)"
-        return Check("accuracy", "fail", group, name, text, limit=limit)
-    found = pass_hat(outcomes, trials) if is_floor else flips(outcomes)
-    missed = found.estimate < limit if is_floor else found.estimate > limit
-    relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
-    text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
-    return _of_accuracy(Check("accuracy", "fail" if missed else "pass", group, name, text, found.estimate, limit,
-                              n=found.n, oracle=bool(oracle_rows(rows).any()), least=is_floor))  # fmt: skip
-
-
-def _floor(group: Group, rows: pd.DataFrame, metric: str, floor: Floor) -> Check:
-    scored = rows[["example_id", metric]].dropna()
-    n, limit, name = _questions(scored), round(floor.min - floor.margin, 9), f"{metric} min"
-    if not n:
-        text = f"{name}: no question was scored{', every one failed' if rows.empty else ': the run has no ' + metric}"
-        return Check("accuracy", "fail", group, name, text, limit=limit)
-    measured, oracle = _mean(scored, metric), bool(oracle_rows(rows).any())
-    margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
-    relation = "is below" if measured < limit else "holds"
-    text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
-    status: Status = "pass" if measured >= limit else "fail"
-    return _of_accuracy(Check("accuracy", status, group, name, text, measured, limit, n=n, oracle=oracle, least=True))
-
-
-def _of_accuracy(check: Check) -> Check:
-    """The check, where it fails a warning for an oracle and for too few questions."""
-    if check.status != "fail":
-        return check
-    if check.oracle:
-        return replace(check, status="warn", text=f"{check.text}; an oracle's means nothing")
-    if check.n < ENOUGH_QUESTIONS:
-        few = f"too few to fail on: {counted(check.n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-        return replace(check, status="warn", text=f"{check.text}; {few}")
-    return check

@@ -11,21 +11,20 @@ and budgets.py by fixed limits; verdict.py shows the verdict.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
+import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.prices import of_dollars, with_dollars
-from rewoo_bench.analysis.stats.paired import difference_of_proportions
+from rewoo_bench.analysis.stats.paired import Floats, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.gate.baseline import Baseline, baseline_of, read_baseline
+from rewoo_bench.gate.baseline import Baseline, BaselineLine, baseline_of, read_baseline
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
 from rewoo_bench.gate.count_checks import (
     EXACT_MARGIN,
@@ -39,16 +38,11 @@ from rewoo_bench.gate.count_checks import (
     prefix_checks,
 )
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Group, Status, Verdict, too_many_failed
-from rewoo_bench.runs.columns import CALLS, NO_LLM_ROLES, SHARED, UNPRICED_ROLES
-from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
-from rewoo_bench.runs.manifest import MANIFEST, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.rows import failed, mean_over_questions, oracle_rows
+from rewoo_bench.runs.folder import load_table
+from rewoo_bench.runs.manifest import Manifest, changed_values, read_manifest
+from rewoo_bench.runs.rows import Rows, mean_over_questions
 from rewoo_bench.text.argument_checks import abridged, check_switches
 from rewoo_bench.text.words import counted
-
-_COUNTED = ("llm_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens")
-_KEY = ["architecture", "example_id", "trial"]
-_MOST_DENSER = 2.0  # tokens of a character, of a prompt and the one before it; 1.04 times in the published runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +86,7 @@ def check_run(
     notes = [of_dollars(pricing)] if pricing.under and any("usd" in check.metric for check in checks) else []
     if before is not None:
         now = baseline_of(run, manifest, rows)
-        checks += check_against(before, now, terms, oracle=bool(oracle_rows(rows).any()))
+        checks += check_against(before, now, terms, oracle=bool(rows.oracle.any()))
         if unscored := sorted({*before.unscored, *now.unscored}):
             notes.append(f"accuracy of {' and '.join(unscored)} isn't compared: no answer was scored")
     return Verdict(tuple(checks), notes=tuple(notes))
@@ -113,21 +107,15 @@ def open_baseline(path: str | Path, *, deterministic: bool | None = None) -> Bas
     return baseline
 
 
-def _read_run(run: Path) -> tuple[Manifest, pd.DataFrame, str | None]:
-    """A run's manifest and rows, and why the means of its rows aren't those of all its questions, where they aren't.
-
-    Raises `DataError` where the rows aren't those of the manifest, or have counts that no run writes.
-    """
-    manifest, rows = read_manifest(run), load(run)
-    sums = _wrong_sums(run, rows, is_imported=manifest.imported is not None)
-    for fault in chain(_faults(manifest, rows), sums, _wrong_calls(run, manifest)) if len(rows) else ():
-        raise DataError(f"run {str(run)!r} can't be judged: {fault}; its tables or its {MANIFEST} were changed")
+def _read_run(run: Path) -> tuple[Manifest, Rows, str | None]:
+    """A run's manifest and rows, and why the means of its rows aren't those of all its questions, where they aren't."""
+    manifest, rows = read_manifest(run), Rows(load_table(run))
     if manifest.status != "done":
         return manifest, rows, manifest.reason or f"its status is {manifest.status!r}"
     if not len(rows):
         return manifest, rows, "it has no rows"
-    reason, asked = None, math.prod(_shape(manifest))
-    if failures := int(failed(rows).sum()):
+    reason, asked = None, len(manifest.architectures) * _rows_of_each(manifest)
+    if failures := int(rows.failed.sum()):
         advice = "--resume tries them again, --allow-incomplete leaves them out"
         reason = f"{failures:,} of {counted(len(rows), 'row')} failed; {advice}"
     elif len(rows) < asked:
@@ -135,160 +123,26 @@ def _read_run(run: Path) -> tuple[Manifest, pd.DataFrame, str | None]:
     return manifest, rows, reason
 
 
-def _faults(manifest: Manifest, rows: pd.DataFrame) -> Iterator[str]:
-    architectures, examples, trials = _shape(manifest)
-    again = rows[rows.duplicated(_KEY)]
-    if len(again):
-        yield f"it has {counted(len(again), 'row')} twice, such as {_place(*again[_KEY].iloc[0])}"
-    if (most := architectures * examples * trials) < len(rows):
-        yield f"it has {len(rows):,} rows, and {architectures} x {examples} x {trials} = {most:,} were to be asked"
-    default = manifest.models.get("default", {}).get("name")
-    recorded = (manifest.imported or {}).get("models") or []  # each trajectory of an imported run may have its own
-    named: dict[str, Collection[object]] = {
-        "architecture": [each.name for each in manifest.architectures],
-        "dataset": [manifest.dataset.name],
-        "model": [default, *recorded],
-        "planner_model": [manifest.models.get("planner", {}).get("name", default), *recorded],
-        "solver_model": [manifest.models.get("solver", {}).get("name", default), *recorded],
-        "trial": range(trials),
-    }
-    for column, allowed in named.items():
-        for value in rows[column].unique() if any(allowed) or column == "trial" else ():
-            if value not in allowed:
-                expected = f"0 to {trials - 1}" if column == "trial" else " or ".join(map(repr, allowed))
-                yield f"the column {column!r} has {value!r}, and {MANIFEST} says {expected}"
-    measured = rows[~failed(rows)]
-    for column in _COUNTED:
-        if missing := int(measured[column].isna().sum()):
-            yield f"{column!r} is missing in {counted(missing, 'row')}"
-    for column in rows.columns:
-        if column not in ("seed", "temperature") and rows[column].dtype.kind in "if" and (rows[column] < 0).any():
-            yield f"{column!r} is negative: {rows[column].min():,}"
-    for row in measured[(measured["loop_tokens"] > measured["total_tokens"]).fillna(False)].to_dict("records"):
-        said = f"'loop_tokens' is {row['loop_tokens']:,} in the row of {_place(*(row[name] for name in _KEY))}"
-        yield f"{said}, and its input and output tokens have {row['total_tokens']:,}"
+def _rows_of_each(manifest: Manifest) -> int:
+    """Rows of an architecture that were to be asked."""
+    return int(manifest.dataset.examples or 0) * int(manifest.options.get("trials") or 1)
 
 
-def _place(architecture: str, example_id: str, trial: int) -> str:
-    return f"{architecture}, question {example_id!r}, trial {trial}"
-
-
-def _wrong_sums(folder: Path, rows: pd.DataFrame, is_imported: bool) -> Iterator[str]:
-    """Measured rows whose total isn't that of its parts, or whose counts aren't the sums over their calls."""
-    tokens = ["input_tokens", "output_tokens"]
-    measured = rows[~failed(rows)].astype({"architecture": str, "example_id": str, "trial": int}).set_index(_KEY)
-    expected = {"total_tokens": ("its input and output tokens", measured[tokens].sum(axis=1))}
-    path = folder / CALLS_FILE
-    if path.is_file():
-        tokens += ["cached_input_tokens", "billed_tokens"]
-        calls = read_table(path, CALLS, columns=[*_KEY, "kind", "role", *tokens]).to_pandas()
-        asked = (calls["kind"] == "model") & ~calls["role"].isin(NO_LLM_ROLES)
-        calls = calls.assign(llm_calls=asked, tool_calls=calls["kind"] == "tool")[calls["role"] != "judge"]
-        by_row = calls.groupby(_KEY)
-        sums = by_row[[*tokens, "llm_calls", "tool_calls"]].sum().reindex(measured.index, fill_value=0)
-        if is_imported:
-            # Of some formats the tokens of whole trajectories alone are known; of others what was cached isn't.
-            unknown = (sums["llm_calls"] > 0) & (by_row["input_tokens"].count().reindex(measured.index) == 0)
-            sums[tokens] = sums[tokens].mask(unknown, measured[tokens].fillna(0))
-            uncached = calls[calls["cached_input_tokens"].isna() & (calls["kind"] == "model")].set_index(_KEY).index
-            sums.loc[sums.index.isin(uncached) & ~unknown, "cached_input_tokens"] = 0  # of a part is no sum
-        expected |= {name: (f"its calls in {CALLS_FILE}", sums[name]) for name in sums}
-    for column, (parts, sums) in expected.items():
-        written, sums = measured[column].fillna(0).astype("int64"), sums.astype("int64")
-        wrong = written.to_numpy() != sums.to_numpy()
-        for key, said, found in zip(written.index[wrong], written[wrong], sums[wrong], strict=True):
-            yield f"{column!r} is {said:,} in the row of {_place(*key)}, and {parts} have {found:,}"
-
-
-def _wrong_calls(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Calls whose columns say what no call was billed for and no prompt can share.
-
-    A prefix is in the call's own tokens by its own ratio to characters, so it may be somewhat longer than the earlier
-    call it comes from, as counted there. Where a text of the journal is damaged, nothing is known of the prompts from
-    then on; of an imported run some prompts may not have been recorded. A model of the user's own may bill nothing.
-    """
-    if not (folder / CALLS_FILE).is_file():
-        return
-    counts = ["input_tokens", "output_tokens", "cached_input_tokens", "billed_tokens", *SHARED]
-    others = ["call_index", "kind", "role", "status", "replayed", "started_at"]
-    calls = read_table(folder / CALLS_FILE, CALLS, columns=[*_KEY, *others, *counts])
-    asked = calls.to_pandas().query("kind == 'model'").sort_values("call_index", kind="stable")
-    numbers = asked[counts].astype(float)
-    tokens = numbers["input_tokens"].where(numbers["input_tokens"] > 0)
-    sent = tokens.fillna(math.inf)  # of a call that failed it isn't known
-    of_question = [asked[name] for name in _KEY]
-    earlier = sent.groupby(of_question).cummax().groupby(of_question).shift(fill_value=0.0)
-    found = numbers[["shared_question_tokens", "shared_run_tokens"]].max(axis=1)
-    the_input, one_more = "the call's input", found + 1  # marks are rounded, prefixes rounded down
-    of_prompt = [name for name in SHARED if name.endswith("_tokens")]
-    for column, most, of in (
-        *((name, tokens, the_input) for name in ("cached_input_tokens", *of_prompt)),
-        ("shared_question_tokens", _MOST_DENSER * earlier, "the question's earlier calls"),
-        ("marked_tokens", numbers["last_marked_tokens"], "the prompt's last mark"),
-        ("shared_marked_tokens", one_more, "what the call shares"),
-    ):
-        if (wrong := numbers[column] > most).any():
-            said = _of_call(asked[wrong].iloc[0], column, numbers)
-            yield f"{said}, and {of} allow{'s' * (not of.endswith('calls'))} {most[wrong].iloc[0]:,.0f}"
-    for column in counts:
-        if (wrong := numbers[column] < 0).any():
-            yield f"{_of_call(asked[wrong].iloc[0], column, numbers)}, which is negative"
-    used, billed = numbers["input_tokens"] + numbers["output_tokens"], numbers["billed_tokens"]
-    if (wrong := (billed > 0) & (billed < used) & (asked["replayed"] == False)).any():  # noqa: E712 - not null either
-        said = _of_call(asked[wrong].iloc[0], "billed_tokens", numbers)
-        yield f"{said}, and its input and output tokens are {used[wrong].iloc[0]:,.0f}"
-    if (manifest.imported or {}).get("lacks", {}).get("prompts"):
-        return
-    some = (asked["status"] == "ok") & ~asked["role"].isin(UNPRICED_ROLES)
-    in_turn = numbers[of_prompt].notna()[some].loc[asked[some].sort_values("started_at", kind="stable").index[::-1]]
-    later = in_turn.groupby([asked.loc[in_turn.index, name] for name in ("architecture", "trial", "role")]).cummax()
-    known = later.max(axis=1)  # of this call or a later one
-    for column in of_prompt:
-        if (wrong := known & ~in_turn[column]).any():
-            yield f"{_of_call(asked.loc[wrong[wrong].index[-1]], column, numbers)}, and that of other calls is known"
-
-
-def _of_call(call: Any, column: str, numbers: pd.DataFrame) -> str:
-    """`'marked_tokens' is 200 in call 1 of rewoo, question 'q1', trial 0`."""
-    value = numbers.loc[call.name, column]
-    said = "missing" if value != value else f"{value:,.10g}"
-    return f"{column!r} is {said} in call {call['call_index']} of {_place(*call[_KEY])}"
-
-
-def _missing_rows(manifest: Manifest, rows: pd.DataFrame) -> Iterator[Check]:
+def _missing_rows(manifest: Manifest, rows: Rows) -> Iterator[Check]:
     """A failed check for each architecture of which more than a tenth of the rows are missing or failed.
 
     Rows that were never asked for aren't missing at random, no more than failed ones: the run may have stopped at its
     first long question.
     """
-    _, examples, trials = _shape(manifest)
-    expected, measured = examples * trials, rows[~failed(rows)]
-    least = expected - math.floor(0.1 * expected)
-    there = rows["architecture"].astype(str).value_counts()
+    expected = _rows_of_each(manifest)
     for each in manifest.architectures:
-        own = measured[measured["architecture"].astype(str) == each.name]
-        n = len(own)
-        if there.get(each.name, 0) < expected and too_many_failed(expected - n, expected):
+        own = rows.where(rows["architecture"] == each.name)
+        n, asked = int((~own.failed).sum()), len(np.unique(own.question[~own.failed]))
+        if len(own) < expected and too_many_failed(expected - n, expected):
             group = Group(each.name, manifest.dataset.name, str(manifest.models.get("default", {}).get("name")))
             text = f"not enough rows: {n:,} of {expected:,}; an incomplete run needs nine tenths of them to be judged"
-            asked = int(own["example_id"].nunique())
-            yield Check("failed questions", "fail", group, "rows", text, float(n), float(least), n=asked, least=True)
-
-
-def _shape(manifest: Manifest) -> tuple[int, int, int]:
-    """Architectures, questions and trials. Raises `DataError` where run.json lacks one of them."""
-    factors = {
-        "architectures": len(manifest.architectures),
-        "dataset.examples": manifest.dataset.examples,
-        "options.trials": manifest.options.get("trials"),
-    }
-    for key, number in factors.items():
-        if type(number) is not int or number < 1:
-            wrong = f"{key} of its {MANIFEST} is {number!r}; a whole number from 1 on was expected"
-            fault = wrong if number else f"its {MANIFEST} lacks {key!r}"
-            raise DataError(f"run {manifest.run_id!r} can't be judged: {fault}; it was changed")
-    architectures, examples, trials = map(int, filter(None, factors.values()))
-    return architectures, examples, trials
+            least = float(expected - math.floor(0.1 * expected))
+            yield Check("failed questions", "fail", group, "rows", text, float(n), least, n=asked, least=True)
 
 
 # A run compared with a baseline: whether it can be, each architecture's counts (count_checks.py) and its answers.
@@ -383,7 +237,7 @@ def _architecture(
 ) -> Iterator[Check]:
     """The checks of one of `tests` architectures, which can be compared."""
     name = group.architecture
-    growth = growth_of(group, before.rows(name), now.rows(name))
+    growth = growth_of(group, before.questions[name], now.questions[name])
     exact = terms.mode == "exact" or (terms.mode is None and before.deterministic and now.deterministic)
     changed = _changes(before, now, name)
     cause = growth.cause()
@@ -451,7 +305,7 @@ def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterat
     where it falls, the architecture or its tools lost answers. A live model's fails where that is no chance. A run
     that answers nothing is cheap, whatever its baseline did.
     """
-    scored = not (growth.old["exact_match"].isna().any() or growth.new["exact_match"].isna().any())
+    scored = all(line.exact_match is not None for line in (*growth.old, *growth.new))
     for name in (*["exact_match"] * scored, "answered", *["sound_plans"] * exact):
         before, now = _good_rows(name, growth.old), _good_rows(name, growth.new)
         if name == "answered" and not now.any():
@@ -472,16 +326,15 @@ def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterat
         yield Check("accuracy", status, growth.group, name, text, *sizes, oracle=oracle, least=True)
 
 
-def _good_rows(name: str, rows: pd.DataFrame) -> NDArray[Any]:
-    """1 where a row is right, answered, or its plan or turn could be read and run as written."""
+def _good_rows(name: str, lines: Sequence[BaselineLine]) -> Floats:
+    """1 where a line is right, answered, or its plan or turn could be read and run as written."""
     if name == "exact_match":
-        return rows["exact_match"].to_numpy(float)
+        return np.array([line.exact_match for line in lines], dtype=np.float64)
     if name == "answered":
-        return (rows["stop_reason"] == "answered").to_numpy(float)
-    sound = ~rows["stop_reason"].isin(["invalid_plan", "unparsable"])
-    if "replans" in rows:
-        sound &= ~(rows["broken_plans"].astype(float) > rows["replans"].astype(float))
-    return sound.to_numpy(float)
+        return np.array([line.stop_reason == "answered" for line in lines], dtype=np.float64)
+    unread = ("invalid_plan", "unparsable")
+    sound = [line.stop_reason not in unread and (line.broken_plans or 0) <= (line.replans or 0) for line in lines]
+    return np.array(sound, dtype=np.float64)
 
 
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:

@@ -2,7 +2,7 @@
 
 Of a deterministic model a mean fails that grew by more than the margin. Of a live model only total tokens can fail:
 where the ratio of the means is above 1 with confidence and above the margin. Its other counts warn.
-scripts/simulate_gate.py measures how often that is wrong.
+results/gate.md says how often that is wrong.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.bootstrap import ratio_by_bootstrap
-from rewoo_bench.analysis.stats.paired import Interval
+from rewoo_bench.analysis.stats.paired import Floats, Interval
 from rewoo_bench.analysis.stats.tests import smallest_growth
 from rewoo_bench.gate.baseline import (
     CACHEABLE,
     CACHED,
     COMPARED_COUNTS,
-    COUNTS,
     EVIDENCE,
     ROLES,
     ArchitectureBaseline,
-    is_counted,
+    BaselineLine,
+    column_of,
+    counted_lines,
 )
 from rewoo_bench.gate.verdict import FALSE_ALARMS, NOTHING_CACHED, Check, Group, GrowthDetail, Status, amount
 from rewoo_bench.runs.rows import averaged, mean_over_questions
@@ -39,8 +39,7 @@ ROUNDING = 1e-9
 _TESTED = "total_tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class CountChange:
+class CountChange(NamedTuple):
     """Means over questions, before and now."""
 
     before: float
@@ -60,37 +59,49 @@ class CountChange:
 
 @dataclass(frozen=True)
 class Growth:
-    """The counts of an architecture on both sides, without pairs of rows that the infrastructure failed on a side."""
+    """An architecture's lines on both sides, of the same questions and trials in the same order."""
 
     group: Group
-    old: pd.DataFrame
-    new: pd.DataFrame
-    """The same questions and trials in the same order."""
+    old: Sequence[BaselineLine]
+    new: Sequence[BaselineLine]
     failed: int
     """Rows left out because the infrastructure failed one of the pair."""
-    changes: dict[str, CountChange]
-    """Of each count that both sides have; none where no row is left."""
 
-    @property
-    def ids(self) -> NDArray[Any]:
+    @cached_property
+    def ids(self) -> NDArray[np.str_]:
         """The question of each row."""
-        return _ids(self.old)
+        return np.array([line.example_id for line in self.old], dtype=str)
 
     @cached_property
     def n(self) -> int:
         """Questions compared."""
         return len(set(self.ids))
 
+    def known(self, name: str) -> tuple[Floats, Floats, NDArray[np.str_]]:
+        """A count before and now and the question of each row, of the rows of which both sides have it."""
+        before, now = column_of(self.old, name), column_of(self.new, name)
+        there = ~np.isnan(before + now)
+        return before[there], now[there], self.ids[there]
+
+    @cached_property
+    def changes(self) -> dict[str, CountChange]:
+        """Of each count that both sides have; none where no row is left."""
+        found = {}
+        for name in (*COMPARED_COUNTS, *ROLES.values(), EVIDENCE, CACHED, CACHEABLE):
+            before, now, ids = self.known(name)
+            if len(ids):
+                found[name] = CountChange(mean_over_questions(before, ids), mean_over_questions(now, ids))
+        return found
+
     @cached_property
     def grown(self) -> tuple[GrowthDetail, ...]:
         """The five questions with the largest growth of tokens; equal ones by id."""
         grown = []
-        sides = zip(self.old.index, self.old.to_dict("records"), self.new.to_dict("records"), strict=True)
-        for (example_id, trial), before, now in sides:
-            by_role = {role: (now.get(name) or 0) - (before.get(name) or 0) for role, name in ROLES.items()}
+        for before, now in zip(self.old, self.new, strict=True):
+            by_role = {role: (getattr(now, name) or 0) - (getattr(before, name) or 0) for role, name in ROLES.items()}
             role = max(by_role, key=by_role.__getitem__)
-            sizes = (int(before[_TESTED]), int(now[_TESTED]))
-            grown.append(GrowthDetail(str(example_id), int(trial), *sizes, role))
+            tokens = (before.total_tokens or 0, now.total_tokens or 0)
+            grown.append(GrowthDetail(before.example_id, before.trial, *tokens, role))
         grown.sort(key=lambda question: (question.before - question.now, question.example_id, question.trial))
         return tuple(question for question in grown[:5] if question.now > question.before)
 
@@ -133,21 +144,13 @@ class Growth:
         return Check("growth", status, self.group, metric, text, change.now, limit, change.before, self.n, grown)
 
 
-def _ids(rows: pd.DataFrame) -> NDArray[Any]:
-    return rows.index.get_level_values("example_id").to_numpy(dtype=str)
-
-
-def growth_of(group: Group, before: pd.DataFrame, now: pd.DataFrame) -> Growth:
-    """The pairs of two tables of counts with the same keys."""
-    now = now.reindex(before.index)
-    both = is_counted(before) & is_counted(now)
-    old, new = before[both], now[both]
-    ids, changes = _ids(old), {}
-    for name in (name for name in COUNTS if name in old and name in new):
-        if (known := old[name].notna() & new[name].notna()).any():  # not every row may say what was cached
-            sides = (side[name][known].to_numpy(float) for side in (old, new))
-            changes[name] = CountChange(*(mean_over_questions(side, ids[known]) for side in sides))
-    return Growth(group, old, new, len(before) - len(old), changes)
+def growth_of(group: Group, before: Sequence[BaselineLine], now: Sequence[BaselineLine]) -> Growth:
+    """The pairs of the lines of both sides, which have the same questions and trials."""
+    of_key = {(line.example_id, line.trial): line for line in now}
+    now = [of_key[line.example_id, line.trial] for line in before]
+    both = [all(each) for each in zip(counted_lines(before), counted_lines(now), strict=True)]
+    old, new = ([line for line, kept in zip(side, both, strict=True) if kept] for side in (before, now))
+    return Growth(group, old, new, len(before) - len(old))
 
 
 def exact_counts(growth: Growth, margin: float, cause: str | None) -> Iterator[Check]:
@@ -157,8 +160,8 @@ def exact_counts(growth: Growth, margin: float, cause: str | None) -> Iterator[C
     prompt, which is a large part of a short question, is judged by the mean.
     """
     if growth.changes[_TESTED].share <= margin + ROUNDING:  # else the mean fails, with the same questions
-        before, now = growth.old[_TESTED].astype(float), growth.new[_TESTED].astype(float)
-        beyond = now - before > margin * before.clip(lower=growth.changes[_TESTED].before) * (1 + ROUNDING)
+        before, now, _ = growth.known(_TESTED)
+        beyond = now - before > margin * np.maximum(before, growth.changes[_TESTED].before) * (1 + ROUNDING)
         if beyond.any():
             of = f"{beyond.sum():,} of {counted(len(before), 'row')}"
             text = f"{_TESTED} of {of} grew by more than {percent(margin)}, and the mean hides it: "
@@ -182,8 +185,7 @@ def live_counts(growth: Growth, margin: float, tests: int, cause: str | None, *,
     for metric in (name for name in COMPARED_COUNTS if name in growth.changes):
         text, tested = growth.described(metric), metric == _TESTED
         status: Status = "pass"
-        before, now = (side[metric].to_numpy(float) for side in (growth.old, growth.new))
-        ratio = ratio_beyond(before, now, growth.ids, margin, tests)
+        ratio = ratio_beyond(*growth.known(metric), margin, tests)
         if ratio is not None:
             text += f", ratio {ratio.estimate:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] at {ratio.level:.2%}"
             if ratio.low <= 1:
@@ -196,7 +198,7 @@ def live_counts(growth: Growth, margin: float, tests: int, cause: str | None, *,
     if failed:
         return
     name, of = f"{_TESTED} power", counted(growth.n, "question")
-    smallest = smallest_growth(growth.old[_TESTED], growth.new[_TESTED], growth.ids, error=FALSE_ALARMS / tests)
+    smallest = smallest_growth(*growth.known(_TESTED), error=FALSE_ALARMS / tests)
     caught = f"growth of {percent(round(smallest, 3))} or more would have been caught, 4 times in 5"
     if smallest <= margin:
         yield Check("growth", "pass", growth.group, name, f"{_TESTED}: {caught}", n=growth.n)
@@ -233,9 +235,8 @@ def cache_check(
         if min(-cached.delta, inputs.delta - cached.delta) > margin * inputs.before * (1 + ROUNDING):
             status = "fail"
             if not exact and cached.now:
-                old, new = (side[metric].to_numpy(float) for side in (growth.old, growth.new))
-                known = ~np.isnan(old + new)
-                halved = ratio_beyond(new[known], old[known], growth.ids[known], 1.0, tests)
+                old, new, ids = growth.known(metric)
+                halved = ratio_beyond(new, old, ids, 1.0, tests)
                 status = "fail" if halved and halved.low > 1 else "warn"
             before, now = inputs.before - cached.before, inputs.now - cached.now
             text += f", and {amount(metric, now)} input tokens a question {arent} instead of {amount(metric, before)}"

@@ -16,11 +16,10 @@ from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-import pandas as pd
 
 from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.rows import averaged, left_out
+from rewoo_bench.runs.rows import Rows, averaged
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import plain_markdown, terminal
 from rewoo_bench.text.tables import markdown_table, text_table
@@ -306,29 +305,29 @@ def _sound(value: str) -> str:
     return terminal(_NOT_IN_XML.sub("?", value))
 
 
-def tracked(rows: pd.DataFrame) -> str:
+def tracked(rows: Rows) -> str:
     """Means over questions as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
 
     Failed questions are in no mean; `extra` has their number. A group without a mean has no point.
     """
     points = []
-    for key, group in rows.groupby(list(Group._fields), sort=False, observed=True):
-        scored = group[~left_out(group)]
-        n, failed = int(scored["example_id"].nunique()), len(group) - len(scored)
+    for key, group in rows.groups(*Group._fields).items():
+        scored = group.where(~group.left_out)
+        n, failed = len(np.unique(scored.question)), len(group) - len(scored)
         size = f"n = {counted(n, 'question')}" + (f" ({counted(len(scored), 'row')})" if len(scored) != n else "")
         size += f", {failed} failed left out" if failed else ""
         for metric, unit in _UNITS.items():
-            values = scored[metric].astype("float64")
-            if not len(values) or not values.map(math.isfinite).all():
+            values = scored[metric]
+            if not len(values) or not np.isfinite(values).all():
                 continue  # an unknown cost is no point, least of all 0
-            (means,) = averaged(scored["example_id"].to_numpy(str), np.asarray(values, dtype=np.float64))
+            (means,) = averaged(scored.question, values)
             points.append(
                 {
-                    "name": f"{' / '.join(map(str, key))}: {metric}",
+                    "name": f"{' / '.join(key)}: {metric}",
                     "unit": unit,
                     "value": round(float(means.mean()), 8),
                     "range": f"± {1.96 * float(means.std()) / math.sqrt(len(means)):.4g}",
-                    "extra": f"{size}, p95 = {values.quantile(0.95):.6g}, max = {values.max():.6g}",
+                    "extra": f"{size}, p95 = {np.quantile(values, 0.95):.6g}, max = {values.max():.6g}",
                 }
             )
     return json.dumps(points, indent=2, allow_nan=False) + "\n"

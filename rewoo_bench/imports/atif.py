@@ -14,18 +14,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
+from rewoo_bench.imports.messages import text_of, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
     ToolUse,
     Turn,
     Unreadable,
+    as_verdict,
     count,
+    first_of,
     known,
     number,
     object_at,
@@ -50,15 +51,17 @@ def is_atif(record: Any) -> bool:
     return is_named and "agent" in record
 
 
-def with_files(record: Any, path: Path, folder: Path) -> Any:
-    """The trajectory with those that it refers to in other files, and with what Harbor says of its task.
+def inner_files(files: Sequence[Path]) -> set[Path]:
+    """Those of the files that others refer to: their trajectories count in these."""
+    found = set[Path]()
+    for file in files:
+        names = _REFERENCE.findall(_content(file, _LARGEST))
+        found |= {_target(name.decode("utf-8", "replace"), file) for name in names} - {file}
+    return found
 
-    None for a trajectory that another file refers to, in `folder`, which the user gave: it counts in that one.
-    """
-    path, folder = (Path(os.path.normpath(each.absolute())) for each in (path, folder))
-    above = [each for each in path.parents if each.is_relative_to(folder)]
-    if any(path in _referred(each, each.stat().st_mtime_ns) for each in above):
-        return None
+
+def with_files(record: Any, path: Path) -> Any:
+    """The trajectory with those that it refers to in other files, and with what Harbor says of its task."""
     if not isinstance(record.get("steps"), list):
         return record  # its reader says what is wrong
     others = _Others(path)
@@ -72,16 +75,6 @@ def with_files(record: Any, path: Path, folder: Path) -> Any:
     return whole | {"files": files, _HARBOR: _of_harbor(path)}
 
 
-@lru_cache(maxsize=8)
-def _referred(folder: Path, _changed: int) -> frozenset[Path]:
-    """The files that others right in a folder refer to; remembered until it changes."""
-    found = set[Path]()
-    for file in folder.glob("*.json"):
-        names = _REFERENCE.findall(_content(file, _LARGEST))
-        found |= {_target(name.decode("utf-8", "replace"), file) for name in names} - {file}
-    return frozenset(found)
-
-
 def _target(reference: str, file: Path) -> Path:
     """The file that another refers to: where it says, in the folder of that one, else one of its name beside it."""
     named = Path(os.path.normpath(file.parent / reference))
@@ -89,11 +82,8 @@ def _target(reference: str, file: Path) -> Path:
 
 
 def _content(file: Path, most: int) -> bytes:
-    """The bytes of a file; none of what is no file, can't be read, or has more than `most`."""
-    try:
-        return file.read_bytes() if file.is_file() and file.stat().st_size <= most else b""
-    except OSError:
-        return b""
+    """The bytes of a file; none of what is no file, or has more than `most`."""
+    return file.read_bytes() if is_file(file) and file.stat().st_size <= most else b""
 
 
 class _Others:
@@ -176,17 +166,9 @@ def read_atif(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     metrics = object_at(record, "final_metrics")
     calls = [event for event in reader.events if isinstance(event, ModelCall)]
     priced = [call.cost_usd for call in calls]
-    task = next(
-        (
-            str(each)
-            for each in (extra.get("task_id"), harbor.get("task"), record.get("session_id"),
-                         record.get("trajectory_id"))
-            if each is not None
-        ),
-        default_task,
-    )  # fmt: skip
+    named = first_of({**record, **harbor, **extra}, ("task_id", "task", "session_id", "trajectory_id"))
     found = RecordedTrajectory(
-        task=task,
+        task=default_task if named is None else str(named),
         question=reader.question,
         events=reader.events,
         agent=str(agent.get("name") or "") if isinstance(agent, Mapping) else str(agent),

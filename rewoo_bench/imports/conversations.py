@@ -3,84 +3,52 @@
     {"session_id": "a", "role": "user", …}  {"session_id": "b", "role": "user", …}      two conversations
     {"messages": [user]}  {"messages": [user, assistant, tool]}                         two calls of one conversation
 
-Conversations may be interleaved. Messages are kept on disk until all are there. Of requests a bounded number of
-conversations goes on at once: those longest without anything new are closed first.
-
-The messages of a conversation, such as a message a line, have one value of a field such as `session_id`, which all
-messages of the file have. Where there is no such field, a system's message after others begins the next one.
+Conversations may be interleaved.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from rewoo_bench.errors import DataError
-from rewoo_bench.imports.messages import (
-    USAGE,
-    LoggedRequest,
-    compared,
-    conversation_of,
-    first_of,
-    identity_of,
-    ids_of,
-    request_of,
-    role_of,
-    trajectory_of,
-)
-from rewoo_bench.imports.record import Parts, RecordedTrajectory
-from rewoo_bench.text.redaction import without_credentials
+from rewoo_bench.imports.messages import USAGE, compared, role_of
+from rewoo_bench.imports.record import RecordedTrajectory, first_of
+from rewoo_bench.imports.requests import LoggedRequest, conversation_of, identity_of, ids_of, request_of, trajectory_of
 
-_MOST_MESSAGES = 20_000  # of one conversation, and those that tell what identifies one
+# Messages one by one. Those are a conversation that have one value of a field such as `session_id`, which all messages
+# of the file have. Where there is no such field, a system's message after others begins the next one.
+
 _OF_A_MESSAGE = {
     *("role", "from", "type", "content", "value", "name", "usage", "cost"),
     *("tool_calls", "tool_call_id", "function_call"),
 }
 """Fields that say nothing of the conversation, also where all its messages have the same."""
 
-_Place = tuple[str, Any]
-_Key = Callable[[Mapping[str, Any]], Any]
-"""What of a message identifies its conversation; None where nothing does."""
+Named = Callable[[Any], Any]
+"""What the user says identifies the task of a message or a record; None where he says nothing."""
 
 
-def with_conversations(name: str, records: Iterator[_Place], named: _Key) -> Iterator[_Place]:
-    """The records of a file, or its conversations where each record is a message.
-
-    `named` gives what the user says identifies a task. Raises `DataError` for a conversation that is too large.
-    """
-    first: list[_Place] = []
-    for each in records:
-        first.append(each)
-        if not _is_message(each[1]) or len(first) == _MOST_MESSAGES:
-            break
-    every = chain(first, records)
-    messages = [record for _, record in first]
-    if not messages or not all(map(_is_message, messages)):
-        yield from every
-        return
-    key = _key_of(messages, named)
-    yield from _grouped(name, _by_system(every) if key is None else _by_key(every, key))
-
-
-def conversations_in(name: str, place: str, messages: Sequence[Any]) -> Iterator[_Place]:
-    """The conversations of a list of messages: one, unless they have a field that tells them apart."""
-    key = _key_of(messages, lambda message: None) if all(map(_is_message, messages)) else None
-    if key is None or len({*map(key, messages)}) == 1:
-        yield place, messages
-    else:
-        yield from _grouped(name, _by_key(((f"{name}, record {n}", each) for n, each in enumerate(messages, 1)), key))
-
-
-def _is_message(record: Any) -> bool:
+def is_message(record: Any) -> bool:
+    """Whether a record is a single message."""
     return isinstance(record, Mapping) and isinstance(record.get("role"), str) and conversation_of(record) is None
+
+
+def conversations_of(
+    name: str, messages: Sequence[tuple[str, Any]], named: Named, *, are_lines: bool
+) -> Iterator[tuple[str, Any]]:
+    """The conversations of messages with their places: a record each; a single one is named `name`."""
+    alone = [message for _, message in messages]
+    key = _key_of(alone, named) if all(map(is_message, alone)) else None
+    ids = map(key, alone) if key else _by_system(alone) if are_lines else [0] * len(alone)
+    groups: dict[Any, list[tuple[str, Any]]] = {}
+    for id_, each in zip(ids, messages, strict=True):
+        groups.setdefault(id_, []).append(each)
+    for group in groups.values():
+        yield name if len(groups) == 1 else group[0][0], _conversation([message for _, message in group])
 
 
 def _plain(value: Any) -> str | None:
@@ -96,7 +64,7 @@ def _own_id(message: Mapping[str, Any]) -> str | None:
     return _plain(first_of(message, ("id", "uuid")))
 
 
-_KEYS: tuple[_Key, ...] = (
+_KEYS: tuple[Named, ...] = (
     lambda message: _plain(identity_of(message)[1]),
     lambda message: _plain(message.get("trace_id")),
     _task_of,
@@ -104,10 +72,10 @@ _KEYS: tuple[_Key, ...] = (
 )
 
 
-def _key_of(messages: Sequence[Mapping[str, Any]], named: _Key) -> _Key | None:
+def _key_of(messages: Sequence[Mapping[str, Any]], named: Named) -> Named | None:
     """What tells the conversations of messages apart: a field that all have, and that isn't each message's own."""
     if all(_plain(named(message)) is not None for message in messages):
-        return lambda message: _plain(named(message))
+        return named
     for key in _KEYS:
         values = {key(message) for message in messages}
         if None in values or 2 * len(values) > len(messages):
@@ -118,48 +86,25 @@ def _key_of(messages: Sequence[Mapping[str, Any]], named: _Key) -> _Key | None:
     return None
 
 
-_Keyed = Iterator[tuple[str, str, Any]]
-"""What identifies the conversation of a message, its place, and the message."""
-
-
-def _by_key(records: Iterable[_Place], key: _Key) -> _Keyed:
-    return ((str(key(each)) if _is_message(each) else "", where, each) for where, each in records)
-
-
-def _by_system(records: Iterable[_Place]) -> _Keyed:
-    """The number of the conversation: in a file that begins with a message of the system, each does."""
+def _by_system(messages: Iterable[Any]) -> Iterator[int]:
+    """The number of each message's conversation: in a file that begins with a message of the system, each does."""
     number, first, before = 0, None, None
-    for where, message in records:
-        role = role_of(message) if _is_message(message) else None
+    for message in messages:
+        role = role_of(message)
         first = first or role
         number += first == role == "system" != before
         before = role or before
-        yield str(number), where, message
+        yield number
 
 
-def _grouped(name: str, keyed: _Keyed) -> Iterator[_Place]:
-    """The conversations of messages, in the order of their first ones, after the other records. Raises `DataError`."""
-    sizes: Counter[str] = Counter()
-    with TemporaryDirectory(prefix="rewoo-bench-") as folder, closing(Parts(Path(folder) / "parts.sqlite")) as parts:
-        for id_, where, message in keyed:
-            if not _is_message(message):
-                yield where, message
-                continue
-            sizes[id_] += 1
-            if sizes[id_] > _MOST_MESSAGES:
-                raise DataError(f"{where}: a conversation of more than {_MOST_MESSAGES:,} messages")
-            parts.add("messages", id_, Path(name), where, message)
-        for *_, begun, messages in parts.whole():
-            yield name if len(sizes) == 1 else begun, _conversation(messages)
-
-
-def _conversation(messages: Sequence[Mapping[str, Any]]) -> Any:
+def _conversation(messages: list[Any]) -> Any:
     """The messages, with what all of them say of the conversation."""
     first, *others = messages
     facts = {
         name: value
         for name, value in first.items()
-        if name not in _OF_A_MESSAGE and all(name in each and each[name] == value for each in others)
+        if name not in _OF_A_MESSAGE
+        and all(isinstance(each, Mapping) and name in each and each[name] == value for each in others)
     }
     return {**facts, "messages": messages}
 
@@ -169,13 +114,10 @@ def _conversation(messages: Sequence[Mapping[str, Any]]) -> Any:
 # A record goes on with an earlier one of its file where its messages begin with all of that one's and, where that one
 # has a response, go on with its reply; or where it names that response (`previous_response_id`). Of several records
 # that go on with one, the first one does; another is a conversation of its own, whose calls begin where it departs.
-# Open conversations are bounded by number and size: one that goes on after it was closed is another row, with a note,
-# and none of its calls is in both. A request that has a response only when it is made again is one call.
+# Open conversations are bounded in size: one that goes on after it was closed is another row, and none of its calls is
+# in both. A request that has a response only when it is made again is one call.
 
-
-_MOST_OPEN = 256
 _LARGEST = 64 * 2**20  # characters of all open conversations
-_MOST_PASSED = 100_000  # beginnings that are remembered, for conversations that depart from another one or go on late
 
 
 @dataclass(eq=False)
@@ -188,12 +130,10 @@ class Logged:
     """Number of messages before its own: their calls are another conversation's."""
     replies: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """What the log has of replies to its earlier requests, by their places in the messages."""
-    goes_on: bool = False
-    """Whether that one was closed before, since too many were open."""
     are_whole: bool = False
     """Whether a record was no request, but a conversation with its last reply."""
-    last_reply: bytes | None = None
-    """Digest of the messages up to the last reply of its own."""
+    counted: bytes | None = None
+    """Digest of the messages up to its last call."""
     end: bytes = b""
     size: int = 0
     answered: list[str] = field(default_factory=list)
@@ -211,15 +151,8 @@ class Logged:
         return is_log and not self.is_answered
 
     def trajectory(self, default_task: str) -> RecordedTrajectory:
-        """All its calls. Raises `Unreadable`.
-
-        Credentials are taken out here: in every record, that would take most of the time that a log takes.
-        """
-        known = self.known()
-        parts = {name: without_credentials(getattr(known, name)) for name in ("messages", "reply", "model", "tools")}
-        found = trajectory_of(replace(known, **parts), default_task, self.start, self.lacks_reply)
-        notes = {"goes_on": True} if self.goes_on else {}
-        return replace(found, agent=without_credentials(found.agent), notes={**found.notes, **notes})
+        """All its calls. Raises `Unreadable`."""
+        return trajectory_of(self.known(), default_task, self.start, self.lacks_reply)
 
     def known(self) -> LoggedRequest:
         """The last request, whose messages have what the log knows of each reply."""
@@ -233,12 +166,13 @@ class Logged:
 class RequestLog:
     """The conversations of a file that may still go on. Of each record `named` says what else identifies its task."""
 
-    def __init__(self, named: Callable[[Any], Any] = lambda record: None) -> None:
+    def __init__(self, named: Named = lambda record: None) -> None:
         self._named = named
-        self._open: OrderedDict[Logged, None] = OrderedDict()  # the one longest without a new request first
+        self._open: dict[Logged, None] = {}  # the one longest without a new request first
         self._by_end: defaultdict[bytes, list[Logged]] = defaultdict(list)
         self._by_response: dict[str, tuple[Logged, int]] = {}
-        self._passed: OrderedDict[bytes, bool] = OrderedDict()  # whether a conversation was closed there
+        self._counted: set[bytes] = set()
+        """Digests of beginnings whose calls are counted, for conversations that depart from another or go on late."""
         self._size = 0
 
     def add(self, where: str, record: Any) -> Iterator[Logged]:
@@ -259,13 +193,12 @@ class RequestLog:
         if failed:
             logged = self._sent_again(failed, request)
         elif earlier is None:
-            begun, goes_on = (start, False) if start else self._begun(request.whole, digests)
-            logged = Logged(where, request, begun, goes_on=goes_on)
+            logged = Logged(where, request, start or self._begun(request.whole, digests))
         else:
             logged = self._joined(earlier, request, digests)
         places = range(len(request.whole), logged.start, -1)
         last = next((at for at in places if role_of(request.whole[at - 1]) == "assistant"), None)
-        logged.last_reply = None if last is None else digests[last]
+        logged.counted = digests[-1] if logged.lacks_reply else None if last is None else digests[last]
         logged.end, logged.size = digests[-1], size
         self._size += size
         self._open[logged] = None
@@ -273,10 +206,9 @@ class RequestLog:
         if id_:
             logged.answered.append(id_)
             self._by_response[id_] = logged, len(request.whole)
-        while len(self._open) > _MOST_OPEN or (self._size > _LARGEST and len(self._open) > 1):
+        while self._size > _LARGEST and len(self._open) > 1:
             longest = next(iter(self._open))
-            if (counted := longest.end if longest.lacks_reply else longest.last_reply) is not None:
-                self._remember(counted, is_end=True)
+            self._counted |= {longest.counted} if longest.counted else set()
             yield self._closed(longest)
 
     def rest(self) -> Iterator[Logged]:
@@ -306,37 +238,26 @@ class RequestLog:
         facts = {**last.facts, **request.facts, **first}
         request.facts = {name: value for name, value in facts.items() if name not in USAGE}  # of one request
         logged.request = request
-        for length, message in enumerate(request.messages, 1):
-            if role_of(message) == "assistant":
-                self._remember(digests[length], is_end=False)
+        self._counted.update(
+            digests[length] for length, message in enumerate(request.messages, 1) if role_of(message) == "assistant"
+        )
         return logged
 
-    def _remember(self, beginning: bytes, is_end: bool) -> None:
-        """Notes that the calls up to there are counted."""
-        self._passed[beginning] = is_end or self._passed.get(beginning, False)
-        self._passed.move_to_end(beginning)
-        if len(self._passed) > _MOST_PASSED:
-            self._passed.popitem(last=False)
-
-    def _begun(self, messages: Sequence[Any], digests: Sequence[bytes]) -> tuple[int, bool]:
-        """How many of these messages are another conversation's, and whether that one was closed there.
+    def _begun(self, messages: Sequence[Any], digests: Sequence[bytes]) -> int:
+        """How many of these messages are another conversation's.
 
         Where it lacked its last reply, the reply is the next message, and its call is counted already.
         """
-        for at in range(len(messages) - 1, 0, -1):
-            if (is_end := self._passed.get(digests[at])) is not None:
-                return at + (role_of(messages[at - 1]) != "assistant" == role_of(messages[at])), is_end
-        return 0, False
+        at = next((at for at in range(len(messages) - 1, 0, -1) if digests[at] in self._counted), 0)
+        return at + (at > 0 and role_of(messages[at - 1]) != "assistant" == role_of(messages[at]))
 
     def _sent_again(self, failed: Sequence[Logged], request: LoggedRequest) -> Logged:
         """The conversation whose last request had no response until it was made again."""
-        logged, *others = failed
-        self._take_out(logged)
-        for each in others:
-            self._closed(each)
-        request.facts = {**logged.request.facts, **request.facts}
-        logged.request = request
-        return logged
+        for each in failed:
+            self._take_out(each)
+        request.facts = {**failed[0].request.facts, **request.facts}
+        failed[0].request = request
+        return failed[0]
 
     def _closed(self, logged: Logged) -> Logged:
         self._take_out(logged)

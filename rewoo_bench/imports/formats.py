@@ -9,7 +9,7 @@ collected by trajectory first, in a temporary database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -18,21 +18,22 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.imports.atif import is_atif, read_atif, with_files
+from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.imports.atif import inner_files, is_atif, read_atif, with_files
 from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts, with_history
-from rewoo_bench.imports.conversations import Logged, RequestLog
+from rewoo_bench.imports.conversations import Logged, RequestLog, conversations_of, is_message
 from rewoo_bench.imports.documents import files_of, records_of
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
 from rewoo_bench.imports.langfuse import is_langfuse, langfuse_parts, read_langfuse
-from rewoo_bench.imports.messages import as_verdict, conversation_of, read_messages, text_of
-from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable
+from rewoo_bench.imports.messages import text_of
+from rewoo_bench.imports.record import Parts, RecordedTrajectory, Unreadable, as_verdict
+from rewoo_bench.imports.requests import conversation_of
 from rewoo_bench.imports.spans import is_spans, read_spans, span_parts
 from rewoo_bench.imports.unread import unread_in
-from rewoo_bench.text.redaction import without_credentials
 
 # What a stranger's values raise where they aren't what a reader expects.
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, MemoryError)
+_MOST_MESSAGES = 1_000_000  # of a file that has them one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,14 @@ class Format:
     name: str
     matches: Callable[[Any], bool]
     """Whether a record is of this format."""
-    read: Callable[[Any, str], Iterator[RecordedTrajectory]]
+    read: Callable[[Any, str], Iterator[RecordedTrajectory]] | None = None
     """The trajectories of a record, or of all collected parts of one. Gets the name of a task that has none."""
     parts: Callable[[Any], Iterator[tuple[str, Any]]] | None = None
     """For a format whose records are parts: the id of the trajectory of each part, and the part."""
 
 
-MESSAGES = Format("messages", lambda record: conversation_of(record) is not None, read_messages)
+MESSAGES = Format("messages", lambda record: conversation_of(record) is not None or is_message(record))
+"""Its conversations are joined over the records of a file (conversations.py)."""
 OTEL = Format("otel", is_spans, read_spans, span_parts)
 LANGFUSE = Format("langfuse", is_langfuse, read_langfuse, langfuse_parts)
 INSPECT = Format("inspect", is_sample, read_sample)
@@ -115,27 +117,16 @@ def read_files(paths: Iterable[Path], chosen: str | None = None, fields: Fields 
     """
     if chosen is not None and chosen not in {each.name for each in FORMATS}:
         raise UsageError(f"--format: {unknown('format', chosen, [each.name for each in FORMATS])}")
-    files = [(file, path if path.is_dir() else path.parent) for path in paths for file in files_of(path)]
-    seen: dict[bytes, Path] | None = {} if len(files) > 1 else None
+    files = [file for path in paths for file in files_of(path)]
+    inner = inner_files(files) if len(files) > 1 else set()
+    seen: dict[bytes, Path] = {}
     with TemporaryDirectory(prefix="rewoo-bench-") as own, closing(Parts(Path(own) / "parts.sqlite")) as parts:
-        for file, folder in files:
-            for found in _read_file(file, folder, chosen, fields, parts):
-                yield _checked(found, file, seen)
-        told = set[str]()
-        for name, key, file, where, records in parts.whole():
-            format_ = next(each for each in FORMATS if each.name == name)
-            if format_ is CLAUDE_CODE and not (records := with_history(records, told)):
-                yield Found(None, is_copy=True)
-                continue
-            for found in _trajectories(format_, records, where, key, fields):
-                yield _checked(found, file, seen)
-
-
-def _checked(found: Found, file: Path, seen: dict[bytes, Path] | None) -> Found:
-    """What was found, or that it is a copy: `seen` has the first file of each. Equal ones of one file are trials."""
-    if seen is None or found.trajectory is None:
-        return found
-    return found if seen.setdefault(_digest(found.trajectory, file.name), file) == file else Found(None, is_copy=True)
+        for file, found in _read(files, inner, parts, chosen, fields):
+            # Equal ones of one file are trials.
+            if len(files) > 1 and found.trajectory is not None:
+                first = seen.setdefault(_digest(found.trajectory, file.name), file)
+                found = found if first == file else Found(None, is_copy=True)
+            yield found
 
 
 def _digest(trajectory: RecordedTrajectory, name: str) -> bytes:
@@ -146,94 +137,119 @@ def _digest(trajectory: RecordedTrajectory, name: str) -> bytes:
     return sha256(repr((plain, last)).encode("utf-8", "replace")).digest()
 
 
-def _read_file(path: Path, folder: Path, chosen: str | None, fields: Fields, parts: Parts) -> Iterator[Found]:
+def _read(
+    files: Sequence[Path], inner: set[Path], parts: Parts, chosen: str | None, fields: Fields
+) -> Iterator[tuple[Path, Found]]:
+    """What each file holds, and at the end the trajectories whose parts may be in several files."""
+    for file in files:
+        for found in _read_file(file, file in inner, parts, chosen, fields):
+            yield file, found
+    told = set[str]()
+    for name, key, file, where, records in parts.whole():
+        format_ = next(each for each in FORMATS if each.name == name)
+        if format_ is CLAUDE_CODE and not (records := with_history(records, told)):
+            yield file, Found(None, is_copy=True)
+        else:
+            for found in _of_record(format_, records, where, key, fields):
+                yield file, found
+
+
+def _read_file(path: Path, is_inner: bool, parts: Parts, chosen: str | None, fields: Fields) -> Iterator[Found]:
     def named(record: Any) -> Any:
         return fields.task and _at(record, fields.task)
 
-    log = RequestLog(named)
-    try:
-        for where, record in records_of(path, named):
-            fitting = [each for each in FORMATS if _matches(each, record)]
-            format_ = next((each for each in fitting if chosen in (None, each.name)), None)
-            if format_ is not None:
-                yield from _read_record(format_, record, path, folder, where, fields, parts, log)
-            elif chosen is None or not fitting:
-                what = "no known format" if chosen is None else f"not of the format {chosen}, nor of another known one"
-                yield Found(None, fault=f"{where}: {what}: {_shown(record)}")
-            else:
-                yield Found(None, fault=f"{where}: not of the format {chosen}: it looks like {fitting[0].name}")
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
+    log, messages = RequestLog(named), list[tuple[str, Any]]()
+    for where, record in records_of(path):
+        fitting = [each for each in FORMATS if each.matches(record)]
+        format_ = next((each for each in fitting if chosen in (None, each.name)), None)
+        if format_ is None:
+            what = f"it looks like {fitting[0].name}" if fitting else f"no known format: {_shown(record)}"
+            yield Found(None, fault=f"{where}: {f'not of the format {chosen}: ' if chosen else ''}{what}")
+        elif format_ is not MESSAGES:
+            yield from _of_format(format_, record, where, path, is_inner, parts, fields)
+        elif is_message(record) and len(messages) < _MOST_MESSAGES:
+            messages.append((where, record))
+        elif isinstance(record, list):
+            items = [(f"{where}, record {number}", each) for number, each in enumerate(record, 1)]
+            for place, conversation in conversations_of(where, items, named, are_lines=False):
+                yield from _logged(log, place, conversation, fields)
+        else:
+            yield from _logged(log, where, record, fields)
+    for place, conversation in conversations_of(path.name, messages, named, are_lines=True):
+        yield from _logged(log, place, conversation, fields)
     for logged in log.rest():
-        yield from _logged(logged, fields)
+        yield from _of_logged(logged, fields)
 
 
-def _matches(format_: Format, record: Any) -> bool:
-    try:
-        return format_.matches(record)
-    except FAULTS:
-        return False
-
-
-def _read_record(
-    format_: Format, record: Any, path: Path, folder: Path, where: str, fields: Fields, parts: Parts, log: RequestLog
+def _of_format(
+    format_: Format, record: Any, where: str, path: Path, is_inner: bool, parts: Parts, fields: Fields
 ) -> Iterator[Found]:
     """What a record holds; of a format whose records are parts it is kept until all are there."""
     try:
-        if format_ is ATIF and (record := with_files(record, path, folder)) is None:
-            return
-        if format_ is MESSAGES:
-            for logged in log.add(where, record):
-                yield from _logged(logged, fields)
-            return
-        record = without_credentials(record)
-        if format_.parts is not None:
-            for key, part in format_.parts(record):
-                parts.add(format_.name, key or str(path), path, where, part)
-            return
+        for key, part in format_.parts(record) if format_.parts else ():
+            parts.add(format_.name, key or str(path), path, where, part)
+        if format_ is ATIF:
+            record = with_files(record, path)
     except FAULTS as error:
         yield _fault(format_, where, error)
         return
-    yield from _trajectories(format_, record, where, where, fields)
+    if format_.parts is None and not (format_ is ATIF and is_inner):  # it counts in the trajectory that refers to it
+        yield from _of_record(format_, record, where, where, fields)
+
+
+def _logged(log: RequestLog, where: str, record: Any, fields: Fields) -> Iterator[Found]:
+    """The conversations that a record closes."""
+    try:
+        for logged in log.add(where, record):
+            yield from _of_logged(logged, fields)
+    except FAULTS as error:
+        yield _fault(MESSAGES, where, error)
+
+
+def _of_logged(logged: Logged, fields: Fields) -> Iterator[Found]:
+    request = logged.request
+    yield from _trajectories(
+        MESSAGES, lambda: [logged.trajectory(logged.where)], logged.where, request.facts, request.record, fields
+    )
+
+
+def _of_record(format_: Format, record: Any, where: str, task: str, fields: Fields) -> Iterator[Found]:
+    read = format_.read
+    assert read is not None
+    yield from _trajectories(format_, lambda: read(record, task), where, record, record, fields)
 
 
 def _trajectories(
-    format_: Format, record: Any, where: str, task: str, fields: Fields, got: Any = None
+    format_: Format,
+    read: Callable[[], Iterable[RecordedTrajectory]],
+    where: str,
+    facts: Any,
+    record: Any,
+    fields: Fields,
 ) -> Iterator[Found]:
-    """What a reader finds in a record, whatever a stranger wrote into it, and which texts of it that leaves out.
+    """What a reader finds, whatever a stranger wrote, and which texts of its record that leaves out.
 
-    `got` is what the reader got, where `record` is only what it says of the task.
+    `facts` is what the record says of the task.
     """
     found: list[RecordedTrajectory] = []
     fault: list[Found] = []
     try:
-        for trajectory in format_.read(record, task):
-            applied = fields.applied(trajectory, record)
-            found.append(replace(applied, task=without_credentials(applied.task)))
+        for trajectory in read():
+            found.append(fields.applied(trajectory, facts))
     except FAULTS as error:
         fault = [_fault(format_, where, error)]
     yield from (Found(each, format_.name) for each in found[:-1])
-    yield from (Found(each, format_.name, unread=unread_in(got or record, found)) for each in found[-1:])
+    yield from (Found(each, format_.name, unread=unread_in(record, found)) for each in found[-1:])
     yield from fault
-
-
-def _logged(logged: Logged, fields: Fields) -> Iterator[Found]:
-    """The conversation of one record, or of several."""
-    whole = replace(MESSAGES, read=lambda record, task: iter([logged.trajectory(task)]))
-    request = logged.request
-    yield from _trajectories(whole, request.facts, logged.where, logged.where, fields, request.record)
 
 
 def _fault(format_: Format, where: str, error: Exception) -> Found:
     said = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-    return Found(None, format_.name, f"{where}: not readable as {format_.name}: {without_credentials(said)}")
+    return Found(None, format_.name, f"{where}: not readable as {format_.name}: {said}")
 
 
 def _shown(record: Any) -> str:
     """What a record is, in a few words."""
     if isinstance(record, Mapping):
-        names = ", ".join(repr(without_credentials(name)) for name in list(record)[:6])
-        return f"an object with {names or 'nothing in it'}"
-    if isinstance(record, list):
-        return f"a list of {len(record)}"
-    return f"{type(record).__name__} {without_credentials(str(record))[:40]!r}"
+        return f"an object with {', '.join(map(repr, list(record)[:6])) or 'nothing in it'}"
+    return f"a list of {len(record)}" if isinstance(record, list) else f"{type(record).__name__} {str(record)[:40]!r}"

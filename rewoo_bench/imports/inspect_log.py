@@ -20,7 +20,7 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.imports.messages import as_verdict, text_of, tool_call
+from rewoo_bench.imports.messages import text_of, tool_call
 from rewoo_bench.imports.record import (
     ModelCall,
     RecordedTrajectory,
@@ -29,6 +29,7 @@ from rewoo_bench.imports.record import (
     Turn,
     Unreadable,
     as_time,
+    as_verdict,
     count,
     number,
     object_at,
@@ -81,10 +82,8 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
 
         name = str(path)
         is_zip = path.suffix.lower() == ".eval"
-        if is_zip and (deep := next(_deep_members(path), None)):
-            raise DataError(f"{path.name}: {deep} in it is nested more than {_DEEPEST} deep")
-        if is_zip and (large := next(_large_members(path), None)):
-            raise DataError(f"{path.name}: {large} in it has more than {_LARGEST >> 20} MB")
+        if is_zip and (fault := next(_faulty_members(path), None)):
+            raise DataError(f"{path.name}: {fault}")
         log = done(path.name, read_eval_log, name, header_only=is_zip, resolve_attachments=not is_zip)
         summaries = done(path.name, read_eval_log_sample_summaries, name) if is_zip else []
         header = _header(log)
@@ -99,20 +98,16 @@ def samples_of(path: Path) -> Iterator[tuple[str, Any]]:
             yield place, _record(header, found)
 
 
-def _large_members(path: Path) -> Iterator[str]:
-    """The files in a zip that unpack to more than `_LARGEST`; none of a file that is no zip."""
-    with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
-        yield from (each.filename for each in file.infolist() if each.file_size > _LARGEST)
-
-
-def _deep_members(path: Path) -> Iterator[str]:
-    """The files in a zip that are nested too deeply to be read: 20 kB of brackets would take gigabytes."""
+def _faulty_members(path: Path) -> Iterator[str]:
+    """What is wrong with files in a zip: too large, or nested so deeply that 20 kB of brackets would take gigabytes."""
     with suppress(BadZipFile, OSError, ValueError, NotImplementedError), ZipFile(path) as file:
         for each in file.infolist():
-            if each.file_size <= _LARGEST:
+            if each.file_size > _LARGEST:
+                yield f"{each.filename} in it has more than {_LARGEST >> 20} MB"
+            else:
                 brackets = np.frombuffer(_STRING.sub(b"", file.read(each)).translate(None, _NO_BRACKETS), np.uint8)
                 if np.cumsum(np.where(np.isin(brackets, [*b"[{"]), 1, -1), dtype=np.int64).max(initial=0) > _DEEPEST:
-                    yield each.filename
+                    yield f"{each.filename} in it is nested more than {_DEEPEST} deep"
 
 
 _DEEPEST = 200

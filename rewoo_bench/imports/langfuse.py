@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rewoo_bench.imports.message_forms import messages_in, reply_in, shown
-from rewoo_bench.imports.messages import as_verdict, first_of, text_of
+from rewoo_bench.imports.messages import text_of
 from rewoo_bench.imports.record import (
     RecordedTrajectory,
     Unreadable,
     as_time,
+    as_verdict,
+    first_of,
     number,
     parsed,
     times_of,

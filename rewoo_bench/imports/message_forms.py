@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rewoo_bench.imports.message_parts import with_content
-from rewoo_bench.imports.messages import ITEMS, first_of, messages_of_items, text_of
-from rewoo_bench.imports.record import parsed
+from rewoo_bench.imports.message_parts import ITEMS, messages_of_items, with_content
+from rewoo_bench.imports.messages import text_of
+from rewoo_bench.imports.record import first_of, parsed
 
 
 def messages_in(value: Any) -> list[Any] | None:

@@ -1,30 +1,27 @@
-"""Conversations in the message forms of OpenAI, Anthropic and others (message_parts.py) -> events.
+"""Messages of OpenAI, Anthropic and others (message_parts.py) -> a conversation's events.
 
     read_conversation([{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}])
 
 Each message of the assistant is a model call whose prompt is all messages before it. The results that follow it belong
-to its tool calls, by their ids; where ids are missing or are used twice, in their order. A record is a conversation, or
-a request with its response; requests of one conversation are joined before (conversations.py).
+to its tool calls, by their ids; where ids are missing or are used twice, in their order.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from rewoo_bench.imports.message_parts import with_content
 from rewoo_bench.imports.record import (
     ModelCall,
-    RecordedTrajectory,
     Times,
     ToolUse,
     Turn,
     Unreadable,
     as_time,
     counted_usage,
-    known,
+    first_of,
     names_cached,
     number,
     object_at,
@@ -32,12 +29,11 @@ from rewoo_bench.imports.record import (
     parsed,
     times_of,
 )
-from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call, objects_in
+from rewoo_bench.text.model_output import RAW_ARGUMENTS, check_call
 from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
-from rewoo_bench.types import Message, ToolCall, Usage
+from rewoo_bench.types import Message, ToolCall
 
 _ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
@@ -46,224 +42,9 @@ _ROLES = {
     "tool_response": "tool", "tool_result": "tool", "function_response": "tool", "ipython": "tool",
     "environment": "tool",
 }  # fmt: skip
-_CONVERSATION = (
-    "messages",
-    "contents",
-    "traj",
-    "trajectory",
-    "conversation",
-    "conversations",
-    "history",
-    "turns",
-    "dialogue",
-)
-_TASK = ("task_id", "example_id", "sample_id", "question_id", "instance_id", "problem_id", "custom_id")
-_SESSION = ("session_id", "conversation_id", "thread_id")
-_ID = ("id", "uuid", *_SESSION, "trace_id")
-_TRIAL = ("trial", "trial_id", "epoch", "attempt", "run")
-_SOLVED = ("reward", "success", "solved", "correct", "is_correct", "passed", "resolved", "score")
 USAGE = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MOMENT = ("timestamp", "created_at", "createdAt")
-_MOST_TRIALS = 1_000_000
 _MOST_SECONDS = 1e11  # since 1970; more are milliseconds
-
-
-def conversation_of(record: Any) -> list[Any] | None:
-    """The messages of a record; None where it has none."""
-    if isinstance(record, list):
-        return record if _is_conversation(record) else None
-    if not isinstance(record, Mapping):
-        return None
-    places = _places(record, "request", "body", "input", "data")
-    for place in places:
-        for name in _CONVERSATION:
-            if _is_conversation(place.get(name)):
-                return list(place[name])
-    response = _response_of(record)
-    return next((found for place in places if (found := input_of({**place, **response})) is not None), None)
-
-
-def _places(record: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
-    """The record, and the objects in these fields of it."""
-    return [record, *(record[name] for name in names if isinstance(record.get(name), Mapping))]
-
-
-def _is_conversation(value: Any) -> bool:
-    first = value[0] if isinstance(value, list) and value else None
-    if not isinstance(first, Mapping):
-        return False
-    is_said = "content" in first and role_of(first) is not None
-    return "role" in first or "from" in first or isinstance(first.get("parts"), list) or is_said
-
-
-@dataclass(slots=True)
-class LoggedRequest:
-    """What a record says of a conversation: `messages` with the system's first, and the reply that a log has beside."""
-
-    facts: Mapping[str, Any]
-    messages: list[Any]
-    reply: Mapping[str, Any] | None
-    model: str
-    tools: Sequence[Any]
-    record: Any
-    """What all this was read from."""
-
-    @property
-    def whole(self) -> list[Any]:
-        """The messages with the reply."""
-        return self.messages if self.reply is None else [*self.messages, self.reply]
-
-
-def request_of(record: Any) -> LoggedRequest:
-    """The messages of a record and what it says of them. Raises `Unreadable`."""
-    messages = conversation_of(record)
-    if messages is None:
-        raise Unreadable(f"no messages: expected a list of them under one of {', '.join(_CONVERSATION)}")
-    facts: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
-    inner = next((facts[name] for name in ("request", "body") if isinstance(facts.get(name), Mapping)), facts)
-    system = first_of(inner, _SYSTEM) or (inner.get("instructions") if "input" in inner else None)
-    if system and not (isinstance(messages[0], Mapping) and role_of(messages[0]) == "system"):  # outside the messages
-        is_content = isinstance(system, Mapping) and "parts" in system
-        messages = [{**(system if is_content else {"content": system}), "role": "system"}, *messages]
-    messages = with_whole_replies([plain for each in messages for plain in with_content(each)])
-    tools = [tool for each in (inner.get("tools") or inner.get("functions") or ()) for tool in _declared(each)]
-    return LoggedRequest(facts, messages, _reply_of(facts), str(inner.get("model") or ""), tools, record)
-
-
-_SYSTEM = ("system", "systemInstruction", "system_instruction")
-
-
-def _declared(tool: Any) -> list[Any]:
-    """The functions of one of Gemini's tools; any other tool as it is."""
-    found = objects_at(tool, "functionDeclarations") or objects_at(tool, "function_declarations")
-    return found or [tool]
-
-
-def identity_of(facts: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The task, session and trial that a record names; an id of its own may be a request's."""
-    return first_of(facts, _TASK), first_of(facts, _SESSION), first_of(facts, _TRIAL)
-
-
-def read_messages(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
-    """The trajectory of a record with messages. Raises `Unreadable`."""
-    yield trajectory_of(request_of(record), default_task)
-
-
-def trajectory_of(
-    request: LoggedRequest, default_task: str, start: int = 0, lacks_reply: bool = False
-) -> RecordedTrajectory:
-    """The trajectory of a conversation; the other arguments as for `read_conversation`. Raises `Unreadable`."""
-    facts, tools = request.facts, request.tools
-    failure = _failure_of(facts) if request.reply is None else None
-    read = read_conversation(request.whole, tools, start=start, lacks_reply=lacks_reply or failure is not None)
-    events = read.events
-    if failure is not None and isinstance(events[-1], ModelCall):
-        events[-1] = replace(events[-1], error=failure, usage=Usage(), times=_times_of_request(facts))
-    calls = [event for event in events if isinstance(event, ModelCall)]
-    has_usage = start or lacks_reply or any(call.usage for call in calls)
-    recorded = None if has_usage else first_of(facts, USAGE)
-    counted = counted_usage(recorded)
-    usage = counted.usage if counted else None
-    if len(calls) == 1 and counted is not None:
-        events[events.index(calls[0])] = replace(calls[0], **_counts(recorded))
-    found = RecordedTrajectory(
-        task=default_task if (named := first_of(facts, (*_TASK, *_ID))) is None else str(named),
-        question=read.question,
-        events=events,
-        agent=str(first_of(facts, ("agent", "agent_name", "agent_strategy")) or ""),
-        trial=_trial(facts),
-        system=read.system,
-        answer=read.answer,
-        solved=verdict_of(facts),
-        error=failure,
-        stop_reason="error" if failure is not None else "answered" if lacks_reply else None,
-        notes={"unknown_roles": sorted(read.unknown_roles)} if read.unknown_roles else {},
-        usage=usage if len(calls) > 1 else None,
-        is_cached_known=names_cached(recorded),
-    )
-    return found.with_calls(lambda call: replace(call, model=call.model or request.model))
-
-
-def _response_of(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The response beside a logged request; empty where there is none."""
-    response = object_at(facts, "response")
-    return response["body"] if isinstance(response.get("body"), Mapping) else response  # of a batch's output
-
-
-def _reply_of(facts: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The reply in a response: OpenAI's `choices` or `output`, Gemini's `candidates`, or Anthropic's message."""
-    response = _response_of(facts) or facts
-    choices, output = response.get("choices"), output_of(response)
-    named = {"usage": first_of(response, USAGE), "model": first_of(response, ("model", "modelVersion"))}
-    of_response = known({**named, "cost": facts.get("response_cost"), "times": _times_of_request(facts)})
-    if isinstance(response.get("candidates"), list):
-        candidate: Mapping[str, Any] = next(iter(objects_at(response, "candidates")), {})
-        ended = known({"finish_reason": candidate.get("finishReason")})
-        return next(with_content({"role": "model", **object_at(candidate, "content"), **ended, **of_response}), None)
-    if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
-        message = choices[0].get("message")
-        if isinstance(message, Mapping):
-            reason = choices[0].get("finish_reason")
-            return {**({"finish_reason": reason} if reason else {}), **message, **of_response}
-    if output is not None:
-        said = [each for each in messages_of_items(output) if each.get("role") == "assistant"]
-        return {**said[-1], **of_response} if said else None
-    return response if response is not facts and response.get("role") == "assistant" else None
-
-
-def _failure_of(facts: Mapping[str, Any]) -> str | None:
-    """What a proxy's log says of a request that the provider refused (LiteLLM's `status` and `error_str`)."""
-    if facts.get("status") != "failure":
-        return None
-    return str(first_of(facts, ("error_str", "exception")) or "the request failed")
-
-
-def _times_of_request(facts: Mapping[str, Any]) -> Times | None:
-    """When a proxy sent the request on and had its answer (LiteLLM's `startTime` and `endTime`)."""
-    return times_of(as_moment(facts.get("startTime")), as_moment(facts.get("endTime")))
-
-
-def ids_of(facts: Mapping[str, Any]) -> tuple[str, str]:
-    """The id of a record's response in OpenAI's Responses API, and that of the one which it goes on; else empty."""
-    response = _response_of(facts) or facts
-    places = [response, *_places(facts, "request", "body")]
-    before = next((place["previous_response_id"] for place in places if place.get("previous_response_id")), "")
-    return str(response.get("id") or "") if output_of(response) is not None else "", str(before)
-
-
-def first_of(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The first of these fields that has a value."""
-    return next((facts[name] for name in names if facts.get(name) is not None), None)
-
-
-def _trial(facts: Mapping[str, Any]) -> int | None:
-    found = number(first_of(facts, _TRIAL))
-    return int(found) if found is not None and 0 <= found < _MOST_TRIALS and found == int(found) else None
-
-
-def verdict_of(facts: Mapping[str, Any]) -> bool | None:
-    """Whether the task was solved: of a field such as `reward`, also in `reward_info`."""
-    for place in _places(facts, "reward_info", "result", "metrics", "info"):
-        for name in _SOLVED:
-            if (found := as_verdict(place.get(name))) is not None:
-                return found
-    return None
-
-
-def as_verdict(value: Any) -> bool | None:
-    """`True`, `1.0`, `"correct"` or `"C"` as solved; a score of 1 and more is solved, a lower one isn't."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and (word := value.strip().casefold()) in _WORDS:
-        return _WORDS[word]
-    score = number(value)
-    return None if score is None else score >= 1 - 1e-6
-
-
-_WORDS = {
-    **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "success", "solved", "resolved", "c"), True),
-    **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "failure", "unsolved", "unresolved", "i"), False),
-}
 
 
 @dataclass
@@ -314,7 +95,7 @@ def read_conversation(
                         tools=tuple(offered), thoughts=_thoughts(raw),
                         finish_reason=first_of(raw, ("stop_reason", "finish_reason")),
                         cost_usd=number(raw.get("cost")), times=_times_in(raw) or times_of(before, moment),
-                        **_counts(first_of(raw, USAGE)),
+                        **counts_of(first_of(raw, USAGE)),
                     )
                 )  # fmt: skip
                 found.answer = text or found.answer
@@ -347,7 +128,7 @@ def read_conversation(
     return found
 
 
-def _counts(usage: Any) -> dict[str, Any]:
+def counts_of(usage: Any) -> dict[str, Any]:
     """What a usage object says, as fields of a `ModelCall`."""
     counted = counted_usage(usage)
     return {
@@ -530,89 +311,3 @@ def _thoughts(raw: Mapping[str, Any]) -> str:
         if isinstance(raw.get(name), str):
             return str(raw[name])
     return "\n".join(str(part["thinking"]) for part in objects_at(raw, "content") if part.get("thinking"))
-
-
-# Records of OpenAI's Responses API -> the messages of its chat API.
-#
-#     {"input": "2 + 2?", "output": [{"type": "message", "role": "assistant", "content": […]}], "usage": {…}}
-#
-# A reply of the model is several items there: what it reasoned, what it said, and each function that it calls. Here
-# they are one message.
-
-
-_CALLS = ("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call")
-_HOSTED = ("mcp_call", "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call")
-"""Calls of tools that the provider runs: their results are in the same items."""
-_OF_REPLIES = ("reasoning", *_CALLS, *_HOSTED)
-_RESULTS = tuple(f"{each}_output" for each in _CALLS)
-ITEMS = (*_OF_REPLIES, *_RESULTS, "message", "mcp_list_tools")
-
-
-def input_of(record: Mapping[str, Any]) -> list[Any] | None:
-    """The messages of a request's `input`; None for what is no request of this interface.
-
-    A request alone needs a list of items and a model, since data sets have fields of the name `input`, too.
-    """
-    given = record.get("input")
-    if isinstance(given, str) and given and output_of(record) is not None:
-        return [{"role": "user", "content": given}]
-    if not (isinstance(given, list) and given and _is_item(given[0])):
-        return None
-    return messages_of_items(given) if output_of(record) is not None or record.get("model") else None
-
-
-def output_of(record: Mapping[str, Any]) -> list[Any] | None:
-    """The items of a response; None where there are none."""
-    found = record.get("output")
-    return found if isinstance(found, list) and found and _is_item(found[0]) else None
-
-
-def _is_item(value: Any) -> bool:
-    return isinstance(value, Mapping) and (value.get("type") in ITEMS or isinstance(value.get("role"), str))
-
-
-def messages_of_items(items: Iterable[Any]) -> list[Any]:
-    """Items as messages; those that follow each other in a reply as one."""
-    found: list[Any] = []
-    reply: dict[str, Any] | None = None
-    for item in items:
-        kind = item.get("type") if isinstance(item, Mapping) else None
-        if kind in _OF_REPLIES or (isinstance(item, Mapping) and item.get("role") == "assistant"):
-            if reply is None:
-                reply = {"role": "assistant", "content": [], "tool_calls": [], "reasoning": ""}
-                found.append(reply)
-            _add(reply, item)
-        elif kind in _RESULTS:
-            found.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")})
-            reply = None
-        elif not isinstance(item, Mapping) or "role" in item:
-            found.append(item)
-            reply = None
-    return found
-
-
-def _add(reply: dict[str, Any], item: Mapping[str, Any]) -> None:
-    """Adds an item to a reply."""
-    content = item.get("content")
-    if item.get("type") in (*_CALLS, *_HOSTED):
-        call = _called(item)
-        reply["tool_calls"].append(call)
-        result = next((item[name] for name in ("error", "output", "outputs", "results") if item.get(name)), None)
-        if item["type"] in _HOSTED and result is not None:
-            part = {"type": "tool_result", "tool_use_id": call["id"], "content": result}
-            reply["content"].append({**part, "is_error": bool(item.get("error"))})
-    elif item.get("type") == "reasoning":
-        parts = [*objects_at(item, "summary"), *objects_in(content)]
-        texts = [str(part["text"]) for part in parts if part.get("text")]
-        reply["reasoning"] = "\n".join(filter(None, [reply["reasoning"], *texts]))
-    else:
-        reply["content"] += content if isinstance(content, list) else [content]
-
-
-def _called(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The tool call of an item, in the flat form with name and arguments."""
-    given = first_of(item, ("arguments", "input", "action"))
-    if given is None:
-        given = known({name: item.get(name) for name in ("code", "queries", "operation")})
-    name = item.get("name") or str(item.get("type")).removesuffix("_call")
-    return {"id": item.get("call_id") or item.get("id"), "name": name, "arguments": given}

@@ -63,6 +63,11 @@ class ModelCall:
     is_inconsistent: bool = False
     """Whether the total that whoever recorded `usage` gives isn't the sum of its parts."""
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether its tokens are a tokenizer's count, ours or theirs."""
+        return self.usage is None or self.is_estimated
+
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
@@ -129,33 +134,6 @@ class RecordedTrajectory:
         """The trajectory with each model call as `change` makes it."""
         events = [change(event) if isinstance(event, ModelCall) else event for event in self.events]
         return replace(self, events=events)
-
-
-MISSING: Mapping[str, str] = {
-    "texts": "written without texts: arguments of tools aren't known, so `plannable` can't judge these traces",
-    "arguments": "arguments of tools weren't recorded: `plannable` can't judge such traces",
-    "said": "what the user said wasn't recorded: `plannable` can't judge such traces",
-    "usage": "no tokens were recorded: they are counted with a tokenizer, and marked as estimated",
-    "calls": "of some tasks only requests were recorded, without replies: their model calls aren't counted",
-    "replies": "some replies weren't recorded: the tokens of their texts aren't counted",
-    "conversations": "too many conversations were open at once: some go on in a row of their own",
-    "shares": "tokens are known of each trajectory: its calls have estimated shares of them, by a tokenizer",
-    "prompts": "prompts weren't recorded: what a cache would have held of them isn't known, so no cache is priced",
-    "tools": "the tools' schemas weren't recorded: each prompt had more tokens than are counted here",
-    "roles": "some messages have a role that isn't known: they count as a tool's result or as said by the user",
-    "times": "times weren't recorded: there is no latency, and every prefix counts as still in the cache",
-    "times of unknown prompts": "times weren't recorded: there is no latency",
-    "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
-    "solved": "nobody says whether tasks were solved: there is no accuracy",
-    "results": "results of tools weren't recorded",
-}
-"""What a format may lack, and what follows from that."""
-_TEXTS = {"arguments", "said", "replies", "prompts", "tools", "results"}
-
-
-def said_of(name: str, *, is_all_read: bool) -> str:
-    """The sentence of `MISSING`. Where a record has texts that weren't read, what is missing may be among them."""
-    return MISSING[name] if is_all_read or name not in _TEXTS else MISSING[name].replace("n't recorded", "n't found")
 
 
 # Which model call asked for each tool call, and what of a trajectory is a step of its agent.
@@ -249,6 +227,11 @@ def objects_at(record: Any, name: str) -> list[Any]:
     return objects_in(as_object(record).get(name))
 
 
+def first_of(facts: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The first of these fields that has a value."""
+    return next((facts[name] for name in names if facts.get(name) is not None), None)
+
+
 def number(value: Any) -> float | None:
     """A number, or the number that a text holds; None for anything else."""
     if isinstance(value, bool) or value is None:
@@ -258,6 +241,22 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return found if abs(found) < 1e300 else None  # neither infinite nor NaN
+
+
+def as_verdict(value: Any) -> bool | None:
+    """`True`, `1.0`, `"correct"` or `"C"` as solved; a score of 1 and more is solved, a lower one isn't."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and (word := value.strip().casefold()) in _WORDS:
+        return _WORDS[word]
+    score = number(value)
+    return None if score is None else score >= 1 - 1e-6
+
+
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "correct", "pass", "passed", "success", "solved", "resolved", "c"), True),
+    **dict.fromkeys(("false", "no", "incorrect", "fail", "failed", "failure", "unsolved", "unresolved", "i"), False),
+}
 
 
 _MOST_TOKENS = 2**31 - 1

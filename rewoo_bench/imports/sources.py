@@ -32,14 +32,12 @@ def local_files(given: Iterable[str]) -> Iterator[list[Path]]:
         paths = []
         for number, each in enumerate(given):
             path = Path(each)
-            if each == "-" or (path.is_fifo() and path.parts[:2] in (("/", "dev"), ("/", "proc"))):
+            if each == "-" or path.is_fifo():
                 path = Path(folder, str(number), name_of(each))
                 path.parent.mkdir()
                 _copy(each, path)
-            elif not path.exists():
-                raise UsageError(f"no such file or folder: {each!r}")
             elif not (path.is_file() or path.is_dir()):
-                raise UsageError(f"{each!r} is a pipe or a device: give a file, or '-' and write to standard input")
+                raise UsageError(f"no such file or folder: {each!r}")
             paths.append(path)
         yield paths
 

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rewoo_bench.imports.message_forms import messages_in, plain_messages, reply_in, shown
-from rewoo_bench.imports.messages import as_verdict, first_of, text_of
+from rewoo_bench.imports.messages import text_of
 from rewoo_bench.imports.record import (
     RecordedTrajectory,
     Unreadable,
     as_time,
+    as_verdict,
     count,
+    first_of,
     number,
     object_at,
     objects_at,

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, parsed
-from rewoo_bench.text.redaction import without_credentials
 from rewoo_bench.types import ToolCall
 
 _BEGINNING = 200  # characters of a text that tell whether it has words
@@ -38,8 +37,8 @@ def unread_in(record: Any, trajectories: Iterable[RecordedTrajectory]) -> Counte
             inner = parsed(value)
             if inner is not value:
                 waiting.append((place, inner))
-            elif not taken.has(without_credentials(value)):
-                found[_NUMBERED.sub("[]", without_credentials(place))] += 1
+            else:
+                found[_NUMBERED.sub("[]", place)] += 1
     return found
 
 

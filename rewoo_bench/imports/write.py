@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from anyio import to_thread
@@ -25,7 +26,8 @@ from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken
 from rewoo_bench.evaluation.resume import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
 from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
-from rewoo_bench.imports.record import MISSING, ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of
+from rewoo_bench.imports.lacks import lacks_arguments, lacks_of
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of
 from rewoo_bench.imports.record import known as known_fields
 from rewoo_bench.runs.columns import call_rows, question_row
 from rewoo_bench.runs.folder import JOURNAL_FILE
@@ -103,23 +105,14 @@ async def import_run(
             async with open_run(out, {"run_id": writer.run_id}) as opened:
                 for found in read_files(paths, choices.format, choices.fields):
                     done.copies += found.is_copy
-                    if found.is_copy:
-                        continue
-                    fault = found.fault
-                    if found.trajectory is not None:
-                        try:
-                            await writer.add(opened, found.trajectory, done.lacks)
-                        except FAULTS as error:  # a stranger's values
-                            what = f"task {excerpt(found.trajectory.task)}: it can't be kept"
-                            fault = f"{what}: {type(error).__name__}: {excerpt(error)}"
-                    if fault:
+                    if fault := found.fault or await writer.add(opened, found.trajectory, done.lacks):
                         done.unreadable += 1
                         done.faults += [fault] if len(done.faults) < _MOST_FAULTS else []
-                        continue
-                    done.rows += 1
-                    done.formats[found.format] += 1
-                    done.unread.update(found.unread)
-                    on_trajectory()
+                    elif found.trajectory is not None:
+                        done.rows += 1
+                        done.formats[found.format] += 1
+                        done.unread.update(found.unread)
+                        on_trajectory()
                 if done.rows:
                     opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
                     await opened.export(writer.keys)
@@ -178,47 +171,6 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
 _Event = ModelCall | ToolUse | Turn
 
 
-@dataclass(frozen=True)
-class _Agent:
-    name: str
-    parents: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Task:
-    example: Example
-    trial: int
-    architecture: _Agent
-
-    @property
-    def key(self) -> TaskKey:
-        return TaskKey(self.architecture.name, self.example.id, self.trial)
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What a row and a trace are made of, as of an `evaluation.folder.Result`; what wasn't recorded is None."""
-
-    task: _Task
-    trajectory: Trajectory
-    calls: Sequence[Call]
-    error: str | None
-    cost_usd: float | None
-    latency_s: float | None
-    started_at: datetime | None
-    score: None = None
-    judged_correct: None = None
-    startup_s: None = None
-    flags: tuple[str, ...] = ()
-    answers_sha256: None = None
-    traceback: None = None
-    judge_error: None = None
-
-    @property
-    def working_s(self) -> float | None:
-        return self.latency_s
-
-
 class _Writer:
     """Writes trajectories, and remembers what the manifest says of all of them."""
 
@@ -237,30 +189,39 @@ class _Writer:
         """The model of most calls."""
         return next((name for name, _ in self._calls_of.most_common(1)), "unknown")
 
-    async def add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
-        """Writes a trajectory into the journal. Raises `JournalError`."""
+    async def add(self, opened: RunFolder, recorded: RecordedTrajectory | None, lacks: Counter[str]) -> str:
+        """Writes a trajectory into the journal; returns why it can't be kept, else an empty text."""
+        try:
+            if recorded is not None:
+                await self._add(opened, recorded, lacks)
+        except FAULTS as error:  # a stranger's values
+            assert recorded is not None
+            return f"task {excerpt(recorded.task)}: it can't be kept: {type(error).__name__}: {excerpt(error)}"
+        return ""
+
+    async def _add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
         recorded = _with_shares(_with_prompts(recorded))
         agent = self._choices.agent or recorded.agent or "agent"
-        example = Example(recorded.task, recorded.question, tuple(recorded.answers))
-        task = _Task(example, self._trial(agent, recorded), _Agent(agent))
+        trial = self._trial(agent, recorded)
+        key = TaskKey(agent, recorded.task, trial)
         events = [*self._timed([*_with_turns(_with_loop(recorded).events)])]
         steps, turns, made = _steps(events, recorded.question, self._choices.model or "")
         made.sort(key=lambda pair: pair[0].start)
-        result = _result(task, recorded, steps, [call for call, _ in made])
+        result = _result(key, recorded, steps, [call for call, _ in made])
         rows, traced = self._rows(result, recorded, [event for _, event in made]), self._traced(result, recorded, turns)
         tables_of([rows.decode()])  # raises for a value that a table can't hold
         for call, event in made:
             if isinstance(event, ModelCall):
-                opened.journal.put_call(_model_record(task.key, call, event))
+                opened.journal.put_call(_model_record(key, call, event))
                 self._calls_of.update([event.model] if event.model else ())
             else:
-                opened.journal.put_call(_tool_record(task.key, call, event))
-        self.keys.append(task.key)
+                opened.journal.put_call(_tool_record(key, call, event))
+        self.keys.append(key)
         self.models[_model_of(result.calls)] = None
-        lacks.update(_lacks(recorded))
-        await opened.journal.add_question(task.key, rows, traced, failed=False)
+        lacks.update(lacks_of(recorded))
+        await opened.journal.add_question(key, rows, traced, failed=False)
 
-    def _rows(self, result: _Result, recorded: RecordedTrajectory, events: Sequence[ModelCall | ToolUse]) -> bytes:
+    def _rows(self, result: Any, recorded: RecordedTrajectory, events: Sequence[ModelCall | ToolUse]) -> bytes:
         """The rows of the question and of its calls, as JSON; `events` are those of the calls."""
         run = {"run_id": self.run_id, "dataset": self._dataset, "oracle": False}
         run |= dict.fromkeys(("model", "planner_model", "solver_model"), _model_of(result.calls))
@@ -280,7 +241,7 @@ class _Writer:
                 question["cached_input_tokens"] = None
         return as_bytes({"question": question, "calls": calls})
 
-    def _traced(self, result: _Result, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
+    def _traced(self, result: Any, recorded: RecordedTrajectory, turns: Sequence[Mapping[str, Any]]) -> bytes:
         """The line of traces.jsonl, as JSON."""
         offered = {id(call.tools): call.tools for call in recorded.calls}.values()
         tools = {json.dumps(tool, sort_keys=True): tool for of_call in offered for tool in of_call}
@@ -410,20 +371,28 @@ def _steps(
     return steps, turns, made
 
 
-def _result(task: _Task, recorded: RecordedTrajectory, steps: Sequence[Step], calls: Sequence[Call]) -> _Result:
+def _result(key: TaskKey, recorded: RecordedTrajectory, steps: Sequence[Step], calls: Sequence[Call]) -> Any:
+    """What a row and a trace are made of, as an `evaluation.folder.Result` is; what wasn't recorded is None."""
     whole = recorded.times if all(call.times for call in recorded.calls) else None
+    latency_s = whole.end - whole.start if whole else None
     priced = [call.cost_usd for call in recorded.calls]
     cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
-    without = {"texts": recorded.is_without_texts, "arguments": _lacks_arguments(recorded)}
+    without = {"texts": recorded.is_without_texts, "arguments": lacks_arguments(recorded)}
     notes = {**recorded.notes, **{f"without_{name}": True for name, lacks in without.items() if lacks}}
-    return _Result(
-        task,
-        Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=notes),
-        calls,
-        recorded.error,
-        cost_usd if recorded.cost_usd is None else recorded.cost_usd,
-        whole.end - whole.start if whole else None,
-        datetime.fromtimestamp(whole.start, UTC) if whole else None,
+    example = Example(key.example_id, recorded.question, tuple(recorded.answers))
+    architecture = SimpleNamespace(name=key.architecture, parents=())
+    unknown = ("score", "judged_correct", "startup_s", "answers_sha256", "traceback", "judge_error")
+    return SimpleNamespace(
+        task=SimpleNamespace(example=example, trial=key.trial, architecture=architecture),
+        trajectory=Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=notes),
+        calls=calls,
+        error=recorded.error,
+        cost_usd=cost_usd if recorded.cost_usd is None else recorded.cost_usd,
+        latency_s=latency_s,
+        working_s=latency_s,
+        started_at=datetime.fromtimestamp(whole.start, UTC) if whole else None,
+        flags=(),
+        **dict.fromkeys(unknown),
     )
 
 
@@ -431,7 +400,10 @@ def _model_call(index: int, place: Place, event: ModelCall, times: Times, questi
     parts = PromptParts() if event.messages is None else prompt_parts_of(event.messages, question)
     usage = event.usage or _counted(event, parts)
     reason = event.finish_reason if isinstance(event.finish_reason, str) else None
-    cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source=_source(event))
+    counted_by: UsageSource = (
+        "estimated" if event.is_counted else "inconsistent" if event.is_inconsistent else "provider"
+    )
+    cost = CallCost(billed=usage, cost_usd=event.cost_usd, usage_source=counted_by)
     return Call(
         index, "model", event.model or "unknown", event.role, place,
         "error" if event.error else "ok" if event.reply or event.tool_calls else "empty",
@@ -441,20 +413,9 @@ def _model_call(index: int, place: Place, event: ModelCall, times: Times, questi
     )  # fmt: skip
 
 
-def _source(event: ModelCall) -> UsageSource:
-    """Who counted the tokens of a call."""
-    if _is_estimated(event):
-        return "estimated"
-    return "inconsistent" if event.is_inconsistent else "provider"
-
-
-def _is_estimated(event: ModelCall) -> bool:
-    return event.usage is None or event.is_estimated
-
-
 def _counted(event: ModelCall, parts: PromptParts) -> Usage:
     """The tokens of a call by the pinned tokenizer, those of its prompt by parts; 0 for one that wasn't recorded."""
-    prompt = sum(astuple(parts))
+    prompt = sum(parts)
     if event.messages is not None:
         prompt += sum(map(count_tokens, _texts_of(_Same(event.tools))))
     reply = count_tokens(event.reply) + sum(count_call(call.name, call.arguments) for call in event.tool_calls)
@@ -539,37 +500,3 @@ def _stop_reason(recorded: RecordedTrajectory) -> StopReason:
     if recorded.error:
         return "agent_failed"
     return "answered" if recorded.answer else "empty_answer"
-
-
-def _lacks_arguments(recorded: RecordedTrajectory) -> bool:
-    return any(isinstance(event, ToolUse) and event.arguments is None for event in recorded.events)
-
-
-def _lacks(recorded: RecordedTrajectory) -> Iterator[str]:
-    """Which of `MISSING` a trajectory lacks."""
-    calls = list(recorded.calls)
-    uses = [event for event in recorded.events if isinstance(event, ToolUse)]
-    is_estimated = any(map(_is_estimated, calls))
-    has_times = not any(call.times is None for call in calls) and bool(calls or any(use.times for use in uses))
-    lacks_prompts = any(call.messages is None for call in calls)
-    lacks_arguments = _lacks_arguments(recorded) and not recorded.is_without_texts
-    is_task_known = bool(recorded.question or recorded.system) or recorded.is_without_texts
-    found = {
-        "texts": recorded.is_without_texts,
-        "arguments": lacks_arguments,
-        "said": bool(uses) and not is_task_known and not lacks_arguments,
-        "calls": not recorded.events,
-        "replies": any(call.messages and call.usage is None and not (call.reply or call.tool_calls) for call in calls),
-        "conversations": "goes_on" in recorded.notes,
-        "shares": recorded.usage is not None,
-        "usage": is_estimated and recorded.usage is None,
-        "prompts": lacks_prompts,
-        "tools": bool(uses) and not any(call.tools for call in calls) and is_estimated and recorded.usage is None,
-        "roles": "unknown_roles" in recorded.notes,
-        "times": not has_times and not lacks_prompts,
-        "times of unknown prompts": not has_times and lacks_prompts,
-        "tool times": has_times and any(use.times is None for use in uses),
-        "solved": recorded.solved is None,
-        "results": any(use.result is None for use in uses),
-    }
-    return (name for name in MISSING if found[name])

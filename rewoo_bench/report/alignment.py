@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rewoo_bench.text.words import counted
@@ -28,35 +28,52 @@ def align_steps(trajectories: Sequence[Sequence[Mapping[str, Any]]]) -> list[lis
     first trajectory; the others' steps follow the step that they come after. A trajectory has at most one step in a
     row: the second same call is another row.
     """
-    order: list[Hashable] = []
+    order = _Order()
     placed: list[list[Hashable]] = []
     first_of: dict[Hashable, Hashable] = {}  # of each argument and each paragraph the first step's key
     for number, steps in enumerate(trajectories):
         seen: Counter[Hashable] = Counter()
         keys: list[Hashable] = []
-        after = -1
         for position, step in enumerate(steps):
             common: Hashable = (number, position)  # of a turn without a tool
-            if tool := step.get("tool"):
-                argument = str(step.get("argument", ""))[:_LONGEST]
-                same: list[Hashable] = [(tool, _normalised(tool, argument))]
-                paragraph = str(step.get("observation") or "").partition("\n")[0].strip()
-                if not step.get("failed") and len(paragraph) >= _SHORTEST_EVIDENCE:
+            if tool := step["tool"]:
+                same: list[Hashable] = [(tool, _normalised(tool, step["argument"][:_LONGEST]))]
+                paragraph = step["observation"].partition("\n")[0].strip()
+                if not step["failed"] and len(paragraph) >= _SHORTEST_EVIDENCE:
                     same.append((tool, "showed", paragraph))
                 common = next((first_of[each] for each in same if each in first_of), same[0])
                 for each in same:
                     first_of.setdefault(each, common)
-            key = (common, seen[common])
+            keys.append((common, seen[common]))
             seen[common] += 1
-            if key in order:
-                after = order.index(key)
-            else:
-                after += 1
-                order.insert(after, key)
-            keys.append(key)
+        order.add(keys)
         placed.append(keys)
     rows = {key: row for row, key in enumerate(order)}
     return [[rows[key] for key in keys] for keys in placed]
+
+
+_START, _END = object(), object()
+
+
+class _Order:
+    """Keys of several lists in one order: a new key follows the one that stands before it in its own list."""
+
+    def __init__(self) -> None:
+        self._next: dict[Hashable, Hashable] = {_START: None}
+
+    def add(self, keys: Iterable[Hashable]) -> None:
+        after: Hashable = _START
+        for key in keys:
+            if key not in self._next:
+                self._next[key] = self._next[after]
+                self._next[after] = key
+            after = key
+
+    def __iter__(self) -> Iterator[Hashable]:
+        key = self._next[_START]
+        while key is not None:
+            yield key
+            key = self._next[key]
 
 
 def _normalised(tool: str, argument: str) -> str:
@@ -71,7 +88,7 @@ _NO_LOOKUPS = (None, "LLM", "Finish")
 
 def lookups(steps: Sequence[Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
     """The rows (`align_steps`) of a trajectory's look-ups: its tool calls but those that only ask a model."""
-    return [row for step, row in zip(steps, rows, strict=True) if step.get("tool") not in _NO_LOOKUPS]
+    return [row for step, row in zip(steps, rows, strict=True) if step["tool"] not in _NO_LOOKUPS]
 
 
 def first_divergence(paths: Sequence[Sequence[int]]) -> int | None:
@@ -105,31 +122,23 @@ def beside(trajectories: Sequence[Mapping[str, Any]], shared: int | None) -> tup
 
 def _section(trajectories: Sequence[Mapping[str, Any]], parts: Sequence[tuple[int, int]]) -> list[Cells]:
     """The rows of a part of each trajectory."""
-    order: list[int] = []
-    rows: dict[int, Cells] = {}
+    order, rows = _Order(), dict[Hashable, Cells]()
     for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
-        after = -1
-        for row, step in list(zip(own["rows"], own["steps"], strict=True))[first:end]:
-            if row not in rows:
-                order.insert(after + 1, row)
-                rows[row] = [None] * len(trajectories)
-            after = order.index(row)
-            rows[row][number] = step
-    shown = [rows[row] for row in order]
+        order.add(own["rows"][first:end])
+        for row, step in zip(own["rows"][first:end], own["steps"][first:end], strict=True):
+            rows.setdefault(row, [None] * len(trajectories))[number] = step
+    places = {row: place for place, row in enumerate([*order, _END])}
+    above: dict[Hashable, list[Cells]] = {row: [] for row in places}  # of each row those of the blocks above it
     for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
         for block in own["blocks"]:
             if not first <= block["at"] < end:
                 continue
-            made = own["steps"][block["at"] : min(max(block["end"], block["at"] + 1), end)]
-            place = next(
-                (i for i, cells in enumerate(shown) if any(cells[number] is step for step in made)), len(shown)
-            )
-            before = shown[place - 1] if place else None
-            if before and before[number] is None and all(cell is None or "title" in cell for cell in before):
-                before[number] = block
-            else:
-                shown.insert(place, [block if i == number else None for i in range(len(trajectories))])
-    return shown
+            made = own["rows"][block["at"] : min(max(block["end"], block["at"] + 1), end)]
+            blocks = above[min(made or [_END], key=places.__getitem__)]
+            if not blocks or blocks[-1][number] is not None:
+                blocks.append([None] * len(trajectories))
+            blocks[-1][number] = block
+    return [cells for row, blocks in above.items() for cells in (*blocks, *([rows[row]] if row in rows else ()))]
 
 
 def parting(trajectories: Sequence[Mapping[str, Any]]) -> tuple[int | None, str]:

@@ -35,15 +35,13 @@ from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import (
     FLAGS,
-    MODELS,
+    Rows,
     common_error,
     estimated,
     failed,
     flag_lines,
     left_out,
     model_labels,
-    oracle_rows,
-    read_columns,
 )
 
 if TYPE_CHECKING:
@@ -94,13 +92,12 @@ def overview(
         "sentences": sentences,
         "notes": notes,
         "threats": list(_caveats(rows, manifests, folders, comparison)),
-        "claims": claim_lines(folders),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
 
 
 def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]]:
-    yield "Model", ", ".join(model_labels(read_columns(rows, (), MODELS)))
+    yield "Model", ", ".join(model_labels(Rows(rows)))
     questions, trials = len(rows[["dataset", "example_id"]].drop_duplicates()), rows["trial"].nunique()
     planned = {each.dataset.name: each.dataset.examples or 0 for each in manifests.values()}
     of = f" of {sum(planned.values()):,}" if questions < sum(planned.values()) else ""  # a run that was stopped
@@ -152,8 +149,8 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
         own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
         if not summary.latency_n:
             continue
-        columns = read_columns(own[~left_out(own)], ["example_id", *_SECONDS.values()])
-        medians = (quantile_of(columns, name, 0.5) for name in _SECONDS.values())
+        scored = Rows(own[~left_out(own)])
+        medians = (quantile_of(scored, name, 0.5) for name in _SECONDS.values())
         texts = ["-" if each is None else f"{each.estimate:.2f}" for each in medians]
         if bounds := summary.latency_p50_interval_s:
             texts[0] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
@@ -195,13 +192,13 @@ def _caveats(
 ) -> Iterator[str]:
     """Reasons to doubt the figures, what a row is flagged for first; and what the sentences take for granted."""
     said = comparison.warnings if comparison else ()
-    yield from (sentence(line) for line in flag_lines(rows, folders) if line not in said)
+    yield from (sentence(line) for line in flag_lines(Rows(rows), folders) if line not in said)
     questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
     if estimated(rows):
         yield "Tokens are estimated with a tokenizer for some questions: their usage wasn't reported."
-    if oracle_rows(rows).any():
+    if Rows(rows).oracle.any():
         yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
     failures = int(failed(rows).sum())
     if failures:

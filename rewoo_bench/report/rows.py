@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rewoo_bench.analysis.compare import Key, labels, run_names
-from rewoo_bench.runs.rows import UNMETERED, failed, flagged
+from rewoo_bench.runs.rows import UNMETERED, Rows, failed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
             "model": key.model,
             **_columns(own.merge(position, on=_KEY), size, texts=texts),
         }
-        for (key, own), label in zip(systems.items(), labels(keys, run_names(rows)), strict=True)
+        for (key, own), label in zip(systems.items(), labels(keys, run_names(Rows(rows))), strict=True)
     ]
     lines = list(map(QuestionKey, columns["datasets"], columns["ids"], columns["trials"]))
     return QuestionTable(columns, lines, keys)
@@ -76,7 +76,7 @@ def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
 
 def _columns(rows: pd.DataFrame, lines: int, *, texts: bool) -> dict[str, Any]:
     """A system's columns, each as long as the table; null where a question wasn't asked of it."""
-    at, lost, unseen = rows["line"].to_numpy(), failed(rows), flagged(rows, UNMETERED)
+    at, lost, unseen = rows["line"].to_numpy(), failed(rows), Rows(rows).flagged(UNMETERED)
 
     def column(name: str, digits: int | None = None, *, metered: bool = False) -> list[Any]:
         """What the questions took (`metered`) isn't known where no call was metered."""

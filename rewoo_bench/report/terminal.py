@@ -21,7 +21,7 @@ from rich.text import Text
 
 from rewoo_bench.analysis.prices import of_dollars, pricing_of
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.report.alignment import Cells, beside, first_divergence, parting
+from rewoo_bench.report.alignment import Cells, beside, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import load, manifests
@@ -51,7 +51,6 @@ class ShownQuestions(JupyterMixin):
         *,
         failed: bool,
         only_right: str | None,
-        parts_at: int | None,
         limit: int,
         sample: int | None = None,
     ) -> None:
@@ -75,13 +74,6 @@ class ShownQuestions(JupyterMixin):
         if question is None and only_right:
             right = {line: [each["label"] for each in systems if each["outcome"][line] == RIGHT] for line in lines}
             lines = [line for line in lines if right[line] == [only_right]]
-        self.parts: list[int] = []
-        """With `parts_at`: at which look-ups the architectures part, 0 for never."""
-        if question is None and parts_at is not None:
-            with Trajectories([run], self._table) as trajectories:
-                found = {line: _parts_at(self._answered(trajectories, line)) for line in lines}
-            lines = [line for line in lines if found[line] == parts_at]
-            self.parts = sorted(set(found.values()))
         if sample is not None:
             lines = sorted(random.sample(lines, min(sample, len(lines))))
         self._lines = lines[: max(limit, sample or 0)]
@@ -92,11 +84,10 @@ class ShownQuestions(JupyterMixin):
         ids, texts = self._table.columns["ids"], self._table.columns["questions"]
         if exact := [line for line, id_ in enumerate(ids) if id_ == question]:
             return exact
-        if found := [line for line, text in enumerate(texts) if question.casefold() in text.casefold()]:
-            return found[:1]
-        # A task of several questions has an id of several, with + between them.
-        if found := [line for line, id_ in enumerate(ids) if question in id_.split("+")]:
-            return found[:1]
+        lines = [line for line, text in enumerate(texts) if question.casefold() in text.casefold()]
+        lines += [line for line, id_ in enumerate(ids) if question in id_.split("+")]  # of a task of several questions
+        if lines:
+            return lines[:1]
         near = get_close_matches(question, ids, n=1, cutoff=0.7)
         hint = f", did you mean {near[0]!r}?" if near else ";"
         said = f"{str(self._run)!r} has no question {question!r}{hint} expected an id, or a part of its text"
@@ -109,34 +100,34 @@ class ShownQuestions(JupyterMixin):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         columns = self._table.columns
-        with Trajectories([self._run], self._table) as trajectories:
-            for line in self._lines:
-                systems = self._answered(trajectories, line)
-                shared, said = parting(list(systems.values()))
-                trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
-                yield Rule(Text(_cut(columns["ids"][line]) + trial), align="left")
-                yield Text(_cut(columns["questions"][line]), style="bold")
-                if answers := columns["answers"][line]:
-                    yield Text(f"gold: {_cut(' | '.join(answers))}", style="dim")
-                answered = [*systems]
-                is_beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
-                if len(answered) == 2 and not is_beside:
-                    told = f"one below the other, since the terminal has {options.max_width} columns"
-                    yield Text(f"{told}; side by side needs {SIDE_BY_SIDE}", style="dim")
-                elif len(answered) > 2:
-                    yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
-                for group in [answered] if is_beside else [[i] for i in answered]:
-                    own = [systems[i] for i in group]
-                    above, below = beside(own, shared)
-                    heads = [_head(columns["systems"][i], line) for i in group]
-                    parts = shared is not None and any(each["path"] for each in own)
-                    if parts:
-                        yield _table(heads, above)
-                        yield Rule(Text(_cut(said)), style="yellow", align="left")
-                    table = _table(heads, below, show_header=not parts)
-                    predictions = [columns["systems"][i]["prediction"][line] for i in group]
-                    table.add_row(*map(_answer, own, predictions))
-                    yield table
+        trajectories = Trajectories([self._run], self._table)
+        for line in self._lines:
+            systems = self._answered(trajectories, line)
+            shared, said = parting(list(systems.values()))
+            trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
+            yield Rule(Text(_cut(columns["ids"][line]) + trial), align="left")
+            yield Text(_cut(columns["questions"][line]), style="bold")
+            if answers := columns["answers"][line]:
+                yield Text(f"gold: {_cut(' | '.join(answers))}", style="dim")
+            answered = [*systems]
+            is_beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
+            if len(answered) == 2 and not is_beside:
+                told = f"one below the other, since the terminal has {options.max_width} columns"
+                yield Text(f"{told}; side by side needs {SIDE_BY_SIDE}", style="dim")
+            elif len(answered) > 2:
+                yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
+            for group in [answered] if is_beside else [[i] for i in answered]:
+                own = [systems[i] for i in group]
+                above, below = beside(own, shared)
+                heads = [_head(columns["systems"][i], line) for i in group]
+                parts = shared is not None and any(each["path"] for each in own)
+                if parts:
+                    yield _table(heads, above)
+                    yield Rule(Text(_cut(said)), style="yellow", align="left")
+                table = _table(heads, below, show_header=not parts)
+                predictions = [columns["systems"][i]["prediction"][line] for i in group]
+                table.add_row(*map(_answer, own, predictions))
+                yield table
         if self._lines and self._dollars:
             yield Text(_cut(self._dollars), style="dim")
 
@@ -159,11 +150,6 @@ def _head(system: Mapping[str, Any], line: int) -> Text:
     flags = f"  {', '.join(system['flags'][line])}"
     label = (_cut(system["label"]), "bold")
     return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (_cut(flags).rstrip(), "red"))
-
-
-def _parts_at(systems: Mapping[int, Mapping[str, Any]]) -> int:
-    """The look-up at which they part, 0 where they never do."""
-    return first_divergence([trajectory["path"] for trajectory in systems.values()]) or 0
 
 
 def _table(heads: Sequence[Text], rows: Sequence[Cells], *, show_header: bool = True) -> Table:
@@ -222,19 +208,15 @@ def show(
     architectures: Sequence[str] = (),
     failed: bool = False,
     only_right: str | None = None,
-    parts_at: int | None = None,
     limit: int = 10,
 ) -> ShownQuestions:
     """The steps of each architecture on a question of a finished run, the same look-ups in one row.
 
     `question` is an id, or a part of the question's text. Without one: the first `limit` questions, those that an
-    architecture failed on (`failed`), those that one architecture alone has right (`only_right`), or those in which the
-    architectures part at that look-up, from 1 (`parts_at`; 0: never).
+    architecture failed on (`failed`), or those that one architecture alone has right (`only_right`).
     Raises `UsageError` for an unknown architecture, and `DataError` for an unknown question or what is no run.
     """
     if not isinstance(run, str | Path):
         raise UsageError(f"expected the folder of a run, got {run!r}")
     names = [architectures] if isinstance(architectures, str) else architectures
-    return ShownQuestions(
-        Path(run), question or None, names, failed=failed, only_right=only_right, parts_at=parts_at, limit=limit
-    )
+    return ShownQuestions(Path(run), question or None, names, failed=failed, only_right=only_right, limit=limit)

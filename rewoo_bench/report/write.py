@@ -18,7 +18,7 @@ import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from hashlib import sha256
 from html import escape
 from io import BytesIO
@@ -29,9 +29,10 @@ from pydantic_core import to_json
 
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.report.overview import overview
+from rewoo_bench.report.overview import claim_lines, overview
+from rewoo_bench.report.planned import TraceKey, read_planned
 from rewoo_bench.report.rows import QuestionTable, question_table
-from rewoo_bench.report.trajectories import PromptsOf, TraceKey, Trajectories, read_planned
+from rewoo_bench.report.trajectories import PromptsOf, Trajectories
 from rewoo_bench.runs.folder import JOURNAL_FILE, load, manifests
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import TaskKey
@@ -60,19 +61,13 @@ def write_page(
     Raises `DataError` for what is no run, and `UsageError` where `out` can't be written.
     """
     head, table = read_page(runs, runs, texts=texts)
-    head["figures"] = list(_figures(runs)) if figures else []
     planned = read_planned(runs, texts=texts)
-    head["planned"] = planned.shown
+    head |= {"figures": list(_figures(runs)) if figures else [], "claims": claim_lines(runs), "planned": planned.shown}
+    is_of_a_run = (out.parent / MANIFEST).is_file()  # somebody else's, perhaps, with links in it
     try:
         out.parent.mkdir(exist_ok=True)
-        folders = {(run if run.is_dir() else run.parent).resolve() for run in runs}
-        # A run's folder may be somebody else's.
-        follows = out.parent.resolve() not in folders and not (out.parent / MANIFEST).is_file()
-        with (
-            _journal_prompts(runs) if prompts else nullcontext() as prompts_of,
-            Trajectories(runs, table, prompts_of, planned) as trajectories,
-            replaced(out, follows=follows) as file,
-        ):
+        with _journal_prompts(runs if prompts else ()) as prompts_of, replaced(out, follows=not is_of_a_run) as file:
+            trajectories = Trajectories(runs, table, prompts_of, planned)
             parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
             return sum(file.write(part) for part in parts)
     except OSError as error:
@@ -82,7 +77,9 @@ def write_page(
 def read_page(
     runs: Sequence[Path], folders: Sequence[Path], *, texts: bool = True
 ) -> tuple[dict[str, Any], QuestionTable]:
-    """The head of the page and its table. `folders` are those of the runs, whose tables may be copies.
+    """The head of the page, without figures, claims and plans, and its table.
+
+    `folders` are those of the runs, whose tables may be copies.
 
     Raises `DataError`.
     """
@@ -96,7 +93,9 @@ def read_page(
     }
     pricing = pricing_of(runs, rows, present)
     head = overview(rows, present, runs, pricing, texts=texts)
-    return {**head, "texts": texts, "figures": [], "planned": []}, question_table(pricing.of(rows), texts=texts)
+    return {**head, "texts": texts, "figures": [], "claims": [], "planned": []}, question_table(
+        pricing.of(rows), texts=texts
+    )
 
 
 def live_page(address: str) -> tuple[str, str]:
@@ -168,11 +167,7 @@ def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int],
 
 
 def _packed(value: Any) -> bytes:
-    try:
-        data = to_json(value)
-    except ValueError:  # half of a surrogate pair
-        data = json.dumps(value, default=str).encode()
-    return b64encode(zlib.compress(data, _LEVEL, wbits=-zlib.MAX_WBITS))
+    return b64encode(zlib.compress(to_json(value), _LEVEL, wbits=-zlib.MAX_WBITS))
 
 
 def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:

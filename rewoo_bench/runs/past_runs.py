@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import JOURNAL_FILE, LOCK, QUESTIONS_FILE, load_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.rows import ColumnValues, left_out, mean_over_questions, oracle_rows, read_columns
+from rewoo_bench.runs.rows import Rows, mean_over_questions
 from rewoo_bench.system.files import is_locked
 
 RESULTS = Path("results/local")
@@ -86,17 +82,15 @@ def past_run(folder: Path) -> PastRun:
     if run.status in _UNFINISHED and not (folder / QUESTIONS_FILE).exists():
         return run
     try:
-        table = load_table(folder)
-        oracle, counts = bool(oracle_rows(table).any()), ~left_out(table)
-        columns = read_columns(table, ["architecture", "example_id", "exact_match", "total_tokens"])
+        rows = Rows(load_table(folder))
     except DataError as error:
         return replace(run, status="damaged", error=str(error))
-    names = columns["architecture"].texts
+    systems = rows.groups("architecture")
     exact_match, tokens = (
-        {str(name): _mean(columns, column, counts & (names == name)) for name in dict.fromkeys(names)}
+        {name: _mean(own.where(~own.left_out), column) for (name,), own in systems.items()}
         for column in ("exact_match", "total_tokens")
     )
-    return replace(run, exact_match=exact_match, tokens=tokens, oracle=oracle)
+    return replace(run, exact_match=exact_match, tokens=tokens, oracle=bool(rows.oracle.any()))
 
 
 def current_status(folder: Path, status: str) -> str:
@@ -109,7 +103,7 @@ def current_status(folder: Path, status: str) -> str:
         return "unfinished"
 
 
-def _mean(columns: Mapping[str, ColumnValues], column: str, rows: NDArray[np.bool_]) -> float | None:
+def _mean(rows: Rows, column: str) -> float | None:
     """The mean over the questions of these rows; None where no value is known."""
-    mean = mean_over_questions(columns[column].values[rows], columns["example_id"].values[rows])
+    mean = mean_over_questions(rows[column], rows.question)
     return None if math.isnan(mean) else mean

@@ -1,5 +1,4 @@
-"""A run without the data set's texts, which can be published whatever its licence says; a run that goes on from such
-a copy; and a run scored again.
+"""A run without the data set's texts, which can be published whatever its licence says; and a run scored again.
 
     publish(Path("results/local/my-run"), Path("results/my-study/my-run"))
 
@@ -17,8 +16,6 @@ answers; they keep the data set's list of answers out of the files.
 from __future__ import annotations
 
 import json
-import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -28,16 +25,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from anyio import Path as Folder
 
 from rewoo_bench.config.names import file_name, file_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
-from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import open_journal
+from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
+from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
-from rewoo_bench.system.files import locked, replaced
+from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
 from rewoo_bench.text.scoring import BUNDLED, Scorer
 
@@ -106,49 +101,6 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
 
 
 # A published run, gone on with where the run itself is lost, or on another machine.
-
-
-async def restore(published: Path, folder: Path, facts: Mapping[str, Any]) -> int:
-    """Makes a run that can be resumed from a published copy; returns its number of rows.
-
-    The questions that the copy has are finished; their calls, prompts and traces are not there, and what they cost is
-    in no cap. `facts` replace those of the copy's manifest: its `options`, whose paths are lost.
-
-    Raises `DataError` where the copy can't be read or isn't one, and `UsageError` where the folder can't be written.
-    """
-    manifest = read_manifest(published)
-    if manifest.published is None:
-        raise DataError(f"{str(published)!r} is a run, and no published copy of one: it can be resumed itself")
-    try:
-        questions, calls = (read_table(published / name, schema).to_pylist() for name, schema in _SCHEMAS.items())
-    except FileNotFoundError:
-        raise no_table(published) from None
-    models = {file_name(value): value for name, value in facts["options"].items() if "model" in name and value}
-    for rows, file in ((questions, QUESTIONS_FILE), (calls, CALLS_FILE)):
-        for row in rows:
-            row.update({name: models.get(row[name], row[name]) for name in _WITH_PATHS[file]})
-    calls_of = defaultdict[TaskKey, list[dict[str, Any]]](list)
-    for call in calls:
-        calls_of[_task(call)].append(call)
-    try:
-        await Folder(folder).mkdir(parents=True, exist_ok=True)
-        with locked(folder / LOCK, f"another process is at work on this run: it has locked {str(folder)!r}"):
-            async with open_journal(folder / JOURNAL_FILE) as journal:
-                for row in questions:
-                    names = ("run_id", "architecture", "example_id", "trial", "stop_reason")
-                    trace = {name: row[name] for name in names}
-                    trace |= {"question": row["question"] or "", "answer": row["prediction"]}
-                    of_row = as_bytes({"question": row, "calls": calls_of[_task(row)]})
-                    failed = row["stop_reason"] == "error"  # it is asked again
-                    await journal.add_question(_task(row), of_row, as_bytes(trace), failed=failed)
-            for name in _SCHEMAS:
-                shutil.copyfile(published / name, folder / name)
-            changed = {**manifest.as_json(), **facts, "recorded_calls": 0, "restored_rows": len(questions)}
-            del changed["published"]
-            write_manifest(folder, manifest_of(changed))
-    except OSError as error:
-        raise UsageError(f"can't write to {str(folder)!r}: {error.strerror or error}") from None
-    return len(questions)
 
 
 def _task(row: Mapping[str, Any]) -> TaskKey:

@@ -1,13 +1,10 @@
-"""Rows of questions.parquet: their columns as numbers, means over questions, which to doubt, which are in no mean,
-which are an oracle's, and subsets by question.
+"""Rows of questions.parquet: one table for all that reads them (`Rows`), means over questions, which rows to doubt,
+which are in no mean, which are an oracle's, and subsets by question.
 
-    columns = read_columns(table, ["architecture", "exact_match"])
-    columns["exact_match"].values       # array([1., nan, 0.]): NaN where a value is missing
-    columns["architecture"].values      # array([0, 0, 1]), positions in
-    columns["architecture"].names       # ["rewoo", "react"]
-
-Columns go through lists: pyarrow's own conversion to numpy imports pandas, which takes a third of a second, and its
-`dictionary_encode` imports pyarrow.compute.
+    rows = Rows(rewoo_bench.load("results/local/mine"))
+    rows["exact_match"]                             # array([1., nan, 0.]): NaN where a value is missing
+    rows["architecture"]                            # array(["rewoo", "rewoo", "react"]): empty where a text is missing
+    rows.where(rows["architecture"] == "rewoo")     # some of the rows, of which no column is read again
 """
 
 from __future__ import annotations
@@ -15,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +25,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.config.names import REPLAY, is_oracle, model_label
 from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
@@ -37,63 +35,117 @@ if TYPE_CHECKING:
 
 
 _LONGEST_ERROR = 300  # characters that are shown
-_A_SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+_KINDS = {field.name: field.type for schema in (QUESTIONS, CALLS) for field in schema}
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnValues:
-    """A column: numbers, NaN for a missing one; or positions of texts in `names`, -1 for a missing one.
+class Rows:
+    """Rows of a run's table, of which each column is read once, as an array of numpy.
 
-    Times are seconds since 1970.
+    A DataFrame of `load` or a pyarrow table may be behind it; a pyarrow table needs no import of pandas, which would
+    take longer than all else at the end of a small run. Numbers, truth values and seconds since 1970 are floats, NaN
+    where one is missing; texts are objects, empty where one is missing.
     """
 
-    values: NDArray[Any]
-    names: Sequence[str] = ()
+    def __init__(self, table: pd.DataFrame | pa.Table) -> None:
+        self._table = table
+        self._whole: dict[str, NDArray[Any]] = {}  # columns of the whole table, which all selections share
+        self._columns: dict[str, NDArray[Any]] = {}  # those of these rows
+        self._places = np.arange(len(table))
 
-    def of(self, rows: NDArray[Any]) -> ColumnValues:
-        """The column for the rows of a mask."""
-        return ColumnValues(self.values[rows], self.names)
+    @classmethod
+    def of(cls, rows: Rows | pd.DataFrame | pa.Table) -> Rows:
+        return rows if isinstance(rows, Rows) else cls(rows)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns or name in _names(self._table)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Raises `DataError` for a column that isn't there."""
+        if name not in self._columns:
+            if name not in self._whole:
+                check_columns(_names(self._table), [name])
+                self._whole[name] = _values(self._table, name)
+            self._columns[name] = self._whole[name][self._places]
+        return self._columns[name]
 
     @property
-    def texts(self) -> NDArray[np.object_]:
-        """The text of each row; empty for a missing one."""
-        texts: NDArray[np.object_] = np.array([*self.names, ""], dtype=object)[self.values]
-        return texts
+    def question(self) -> NDArray[np.int64]:
+        """A number for each question, the same in all selections, in the order of their ids."""
+        if "question number" not in self._whole:
+            ids = self._whole.get("example_id")
+            ids = _values(self._table, "example_id") if ids is None else ids
+            self._whole["question number"] = np.unique(ids, return_inverse=True)[1]
+        return self._whole["question number"][self._places]
 
-    @property
-    def names_in_use(self) -> list[str]:
-        """The texts that occur, in the order of their first occurrence."""
-        positions, first = np.unique(self.values, return_index=True)
-        return [self.names[position] for position in positions[np.argsort(first)] if position >= 0]
+    def where(self, some: NDArray[np.bool_] | NDArray[np.int64]) -> Rows:
+        """The rows of a mask, or those at some places, in their order."""
+        made = Rows(self._table)
+        made._whole, made._places = self._whole, self._places[some]
+        made._columns = {name: self._columns[name][some] for name in self._columns.keys() - self._whole.keys()}
+        return made
+
+    def assign(self, **columns: NDArray[Any]) -> Rows:
+        """The same rows with these columns, in the place of others or beside them."""
+        made = Rows(self._table)
+        made._whole = {name: values for name, values in self._whole.items() if name not in columns}
+        made._places, made._columns = self._places, {**self._columns, **columns}
+        return made
+
+    def groups(self, *names: str) -> dict[tuple[str, ...], Rows]:
+        """The rows of each combination of texts, in the order in which they first occur."""
+        places: dict[tuple[str, ...], list[int]] = {}
+        for place, key in enumerate(zip(*(self[name] for name in names), strict=True)):
+            places.setdefault(key, []).append(place)
+        return {key: self.where(np.array(of_key)) for key, of_key in places.items()}
+
+    def texts(self, name: str) -> list[str]:
+        """The texts of a column that occur, each once, in the order in which they first occur."""
+        return [text for text in dict.fromkeys(self[name]) if text]
+
+    @cached_property
+    def failed(self) -> NDArray[np.bool_]:
+        """A mask: True where the infrastructure failed the question.
+
+        Of a recording that says nothing about the answer there is no exact match either, and it hasn't failed.
+        """
+        mask: NDArray[np.bool_] = np.isnan(self["exact_match"]) & (self["stop_reason"] == "error")
+        return mask
+
+    @cached_property
+    def left_out(self) -> NDArray[np.bool_]:
+        """A mask: True for a row that is in no mean: it failed, or was answered without a metered call."""
+        return self.failed | self.flagged(UNMETERED)
+
+    @cached_property
+    def oracle(self) -> NDArray[np.bool_]:
+        """A mask: True where an oracle answered, or a replay of one."""
+        models = {name: is_oracle(name) for name in self.texts("model")}
+        named = np.fromiter((models.get(name, False) for name in self["model"]), dtype=bool, count=len(self))
+        return named | (self[ORACLE_COLUMN] > 0)
+
+    def flagged(self, flag: str) -> NDArray[np.bool_]:
+        """A mask: True where the row has the flag."""
+        return np.fromiter((flag in flags for flags in self["flags"]), dtype=bool, count=len(self))
 
 
-def read_columns(
-    rows: pd.DataFrame | pa.Table, names: Sequence[str], optional: Collection[str] = ()
-) -> dict[str, ColumnValues]:
-    """Columns of numbers, booleans or texts, from a pyarrow or pandas table, and those of the `optional` that it has.
+def _names(table: pd.DataFrame | pa.Table) -> list[str]:
+    return table.column_names if isinstance(table, pa.Table) else list(table.columns)
 
-    Raises `DataError` for a missing one.
-    """
-    has = rows.column_names if isinstance(rows, pa.Table) else list(rows.columns)
-    check_columns(has, names)
-    wanted = [*names, *(name for name in optional if name in has and name not in names)]
-    table = rows if isinstance(rows, pa.Table) else pa.Table.from_pandas(rows[wanted], preserve_index=False)
-    columns = {}
-    for name, column in zip(wanted, table.select(wanted).unify_dictionaries().columns, strict=True):
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            places: dict[str, int] = {}
-            codes = [-1 if text is None else places.setdefault(text, len(places)) for text in column.to_pylist()]
-            columns[name] = ColumnValues(np.array(codes, dtype=np.int64), list(places))
-            continue
-        is_coded = pa.types.is_dictionary(column.type)
-        chunks = [_numbers(chunk.indices if is_coded else chunk) for chunk in column.chunks]
-        values = np.concatenate(chunks) if chunks else np.empty(0)
-        if is_coded:
-            texts = column.chunk(0).dictionary.to_pylist() if chunks else []
-            columns[name] = ColumnValues(np.nan_to_num(values, nan=-1).astype(np.int64), texts)
-        else:
-            columns[name] = ColumnValues(values)
-    return columns
+
+def _values(table: pd.DataFrame | pa.Table, name: str) -> NDArray[Any]:
+    """A column as an array. It goes through a list: pyarrow's own conversion to numpy imports pandas."""
+    column = table[name] if isinstance(table, pa.Table) else pa.array(table[name], from_pandas=True)
+    kind, values = _KINDS.get(name, column.type), column.to_pylist()
+    if pa.types.is_list(kind):
+        lists = np.empty(len(values), dtype=object)
+        lists[:] = [each or () for each in values]
+        return lists
+    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+        return np.array(["" if text is None else text for text in values], dtype=object)
+    return np.array(values, dtype=np.float64)
 
 
 def averaged(labels: NDArray[Any] | None, *columns: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -125,18 +177,10 @@ def mean_over_questions(values: NDArray[Any], questions: NDArray[Any]) -> float:
 MODELS = ("model", "planner_model", "solver_model")
 
 
-def model_labels(columns: Mapping[str, ColumnValues]) -> list[str]:
-    """The models of rows, each once, with another one of the planner or solver: `openai/a (planner openai/b)`.
-
-    `columns` are those of `MODELS` that there are.
-    """
-    named = [columns[name] for name in MODELS if name in columns]
-    keys, first = np.unique(np.stack([column.values for column in named]), axis=1, return_index=True)
-    texts = [
-        [column.names[int(place)] if place >= 0 else "" for column, place in zip(named, key, strict=True)]
-        for key in keys.T[np.argsort(first)]
-    ]
-    return list(dict.fromkeys(model_label(*names) for names in texts))
+def model_labels(rows: Rows) -> list[str]:
+    """The models of rows, each once, with another one of the planner or solver: `openai/a (planner openai/b)`."""
+    named = dict.fromkeys(zip(*(rows[name] for name in MODELS), strict=True))
+    return list(dict.fromkeys(model_label(*names) for names in named))
 
 
 def check_columns(has: Iterable[str], names: Iterable[str]) -> None:
@@ -144,13 +188,6 @@ def check_columns(has: Iterable[str], names: Iterable[str]) -> None:
     present = set(has)
     if missing := [name for name in names if name not in present]:
         raise DataError(f"no rows of questions.parquet: the column {missing[0]!r} is missing")
-
-
-def _numbers(chunk: pa.Array) -> NDArray[np.float64]:
-    """The values of a chunk, NaN for a missing one."""
-    if pa.types.is_timestamp(chunk.type):
-        return np.array(chunk.view(pa.int64()).to_pylist(), dtype=np.float64) / _A_SECOND[chunk.type.unit]
-    return np.array(chunk.to_pylist(), dtype=np.float64)
 
 
 def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
@@ -163,7 +200,7 @@ def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
 
 # Rows to doubt, by their flags.
 #
-#     flagged(rows, "unmetered")      # a mask
+#     rows.flagged("unmetered")       # a mask
 #     list(flag_lines(rows))          # ["mine: 20 of 20 rows were answered without a metered model call …"]
 
 
@@ -178,12 +215,7 @@ FLAGS = {
 _MOST_ADDRESSES = 3
 
 
-def flagged(rows: pd.DataFrame | pa.Table, flag: str) -> NDArray[np.bool_]:
-    """A mask over rows: True where the row has the flag."""
-    return np.fromiter((flag in flags for flags in _flags(rows)), dtype=bool, count=len(rows))
-
-
-def flag_lines(rows: pd.DataFrame | pa.Table, folders: Sequence[Path] = ()) -> Iterator[str]:
+def flag_lines(rows: Rows, folders: Sequence[Path] = ()) -> Iterator[str]:
     """A line for each flag and architecture, and where agents connected to beside the gateway, as traces have it."""
     connected: dict[str, Counter[str]] = {}
     for folder in folders:
@@ -195,9 +227,9 @@ def flag_lines(rows: pd.DataFrame | pa.Table, folders: Sequence[Path] = ()) -> I
     for name, found in connected.items():
         more = f" and {len(found) - _MOST_ADDRESSES} more" if len(found) > _MOST_ADDRESSES else ""
         addresses[name] = ", ".join(address for address, _ in found.most_common(_MOST_ADDRESSES)) + more
-    column = rows["architecture"]
-    architectures = [str(name) for name in (column.to_pylist() if isinstance(rows, pa.Table) else column)]
-    counts = Counter((flag, name) for flags, name in zip(_flags(rows), architectures, strict=True) for flag in flags)
+    architectures = rows["architecture"].tolist()
+    flagged = zip(rows["flags"], architectures, strict=True)
+    counts = Counter((flag, name) for flags, name in flagged for flag in flags)
     for flag, name in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
         asked = architectures.count(name)
         line = f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
@@ -208,15 +240,6 @@ def flag_lines(rows: pd.DataFrame | pa.Table, folders: Sequence[Path] = ()) -> I
             yield f"{name}: its processes connected to {where} beside the gateway, as tools of its own may do"
 
 
-def _flags(rows: pd.DataFrame | pa.Table) -> Iterator[Iterable[str]]:
-    """The flags of each row; none where the column or the row's value is missing."""
-    is_table = isinstance(rows, pa.Table)
-    if "flags" not in (rows.column_names if is_table else rows.columns):
-        return iter([()] * len(rows))
-    values = rows["flags"].to_pylist() if is_table else rows["flags"]
-    return (flags if isinstance(flags, Iterable) else () for flags in values)
-
-
 # Rows that are in no mean: they show nothing about what an architecture costs.
 #
 # Of a question that the infrastructure failed there is no exact match (null), and its tokens, calls and cost are of
@@ -224,26 +247,16 @@ def _flags(rows: pd.DataFrame | pa.Table) -> Iterator[Iterable[str]]:
 # looks free, and what answered it isn't known. Means, intervals, tests, claims, gates and figures leave both out and
 # give their number. A comparison of two architectures leaves out both rows of the pair. A question that reached a
 # limit (steps, tokens, time, cost) hasn't failed: without an answer it counts as wrong, at the cost in its row.
-#
-#     left_out(rows)                    # a mask: True for a row that is in no mean
 
 
-def failed(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
-    """A mask over rows of questions.parquet: True where the infrastructure failed the question.
-
-    Of a recording that says nothing about the answer there is no exact match either, and it hasn't failed.
-    """
-    columns = read_columns(rows, ["exact_match"], ["stop_reason"])
-    unscored: NDArray[np.bool_] = np.isnan(columns["exact_match"].values)
-    if (stops := columns.get("stop_reason")) is None:
-        return unscored
-    is_error: NDArray[np.bool_] = np.array([name == "error" for name in [*stops.names, "error"]])[stops.values]
-    return unscored & is_error
+def left_out(rows: Rows | pd.DataFrame) -> NDArray[np.bool_]:
+    """A mask over rows of questions.parquet: True for a row that is in no mean."""
+    return Rows.of(rows).left_out
 
 
-def left_out(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
-    """A mask over rows of questions.parquet: True where the question failed, or was answered without a metered call."""
-    return failed(rows) | flagged(rows, UNMETERED)
+def failed(rows: Rows | pd.DataFrame) -> NDArray[np.bool_]:
+    """A mask over rows of questions.parquet: True where the infrastructure failed the question."""
+    return Rows.of(rows).failed
 
 
 def common_error(rows: pd.DataFrame) -> str:
@@ -259,23 +272,13 @@ def estimated(rows: pd.DataFrame) -> bool:
 
 # Which rows are an oracle's: it is given the answers, so their accuracy and their latency mean nothing.
 #
-#     oracle_rows(rows)                # a mask over rows of questions.parquet
+#     rows.oracle                      # a mask
 #     answers_of_oracle("replay/r1")   # True where the run in r1 was answered by an oracle, or replays one that was
 #
 # The model's name says it, or the column `oracle`, which is null where a replayed recording doesn't say.
 
 
 ORACLE_COLUMN = "oracle"
-
-
-def oracle_rows(rows: pd.DataFrame | pa.Table) -> NDArray[np.bool_]:
-    """A mask over rows of questions.parquet: True where an oracle answered, or a replay of one."""
-    columns = read_columns(rows, ["model"], [ORACLE_COLUMN])
-    models = columns["model"]
-    mask: NDArray[np.bool_] = np.array([*map(is_oracle, models.names), False])[models.values]  # -1: no name
-    if ORACLE_COLUMN in columns:
-        mask = mask | (columns[ORACLE_COLUMN].values > 0)
-    return mask
 
 
 def answers_of_oracle(model: str) -> bool | None:
@@ -296,23 +299,26 @@ def answers_of_oracle(model: str) -> bool | None:
 
 
 # Rows of questions.parquet, split by the kind of question.
-#
-# for part in subsets(rows, "question_type"):    # part["dataset"] is "hotpotqa, bridge"
-#     ...
 
 
-def subsets(rows: pd.DataFrame, by: str) -> list[pd.DataFrame]:
-    """The rows of each value of such a column, with the value in the data set's name; in order of the values.
+def subsets(rows: Rows, by: str) -> dict[str, NDArray[np.bool_]]:
+    """A mask for each value of such a column, by `question_type bridge` or `no question_type`; in order of the values.
 
     Raises `UsageError` for another column, and where no row has a value.
     """
     if by not in SUBSET_COLUMNS:
         raise UsageError(unknown("column to compare by", by, SUBSET_COLUMNS))
-    present = [name for name in SUBSET_COLUMNS if name in rows.columns and rows[name].notna().any()]
+    present = [name for name in SUBSET_COLUMNS if _known(rows[name]).any()]
     if by not in present:
         others = ", ".join(present) or "none of these columns"
         raise UsageError(f"these runs can't be compared by {by}: no row has one; they have {others}")
-    values = rows[by].astype(object).where(rows[by].notna(), None)
-    parts = [(f"{by} {value}", rows[values == value]) for value in sorted(values.dropna().unique())]
-    parts.append((f"no {by}", rows[values.isna()]))
-    return [part.assign(dataset=part["dataset"].astype(str) + f", {name}") for name, part in parts if len(part)]
+    values, known = rows[by], _known(rows[by])
+    names = {f"{value:g}" if by == "hops" else value: value for value in sorted(set(values[known]))}
+    masks = {f"{by} {name}": values == value for name, value in names.items()}
+    return masks if known.all() else {**masks, f"no {by}": ~known}
+
+
+def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """A mask: True where there is a text or a number."""
+    mask: NDArray[np.bool_] = values != "" if values.dtype == object else ~np.isnan(values)
+    return mask

@@ -18,7 +18,7 @@ from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.config.names import file_name
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.cache import tariff_title
+from rewoo_bench.report.plots.break_even import tariff_title
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
 from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.outcomes import (

@@ -26,11 +26,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.call_costs import priced, read_calls
 from rewoo_bench.analysis.pairs import (
     ALPHA,
-    ANSWERED,
-    LEFT_OUT,
     Pair,
-    PairColumns,
-    pair_columns,
     paired,
     way_round,
 )
@@ -45,9 +41,10 @@ from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
-from rewoo_bench.runs.rows import left_out, oracle_rows
+from rewoo_bench.runs.rows import Rows, left_out
 from rewoo_bench.study.declaration import Cell, Outcome, Study, decides, outcome_name
-from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N, why_exploratory
+from rewoo_bench.study.rounds import DATASET_SIZE, DECLARED_N
+from rewoo_bench.study.status import why_exploratory
 
 PAIR = ("react", "rewoo")
 """The architectures whose ratios are drawn, in any form (`react?repeat_guard=stop`)."""
@@ -176,29 +173,26 @@ class CellResults:
         return list(self.architectures.values())
 
     @cached_property
-    def _of_each(self) -> Mapping[str, tuple[PairColumns, NDArray[np.intp]]]:
-        """The columns of each architecture's rows, in an order that is the same for all, and these rows' places."""
-        rows = self.rows.loc[self.rows[_KEY].sort_values(_KEY).index]
-        columns, names = pair_columns(rows), rows["architecture"].astype(str).to_numpy()
-        each = ((str(name), names == name) for name in np.unique(names))
-        return {
-            name: ({key: values[own] for key, values in columns.items()}, rows.index.to_numpy()[own])
-            for name, own in each
-        }
+    def _of_each(self) -> Mapping[str, tuple[Rows, NDArray[np.intp]]]:
+        """Each architecture's rows, in an order that is the same for all, and their places."""
+        rows = Rows(self.rows)
+        order = np.lexsort((rows["trial"], rows.question))
+        places = {name: order[rows["architecture"][order] == name] for name in rows.texts("architecture")}
+        return {name: (rows.where(own), own) for name, own in places.items()}
 
     @cached_property
     def is_oracle(self) -> bool:
         """Whether its accuracy means nothing."""
-        return bool(oracle_rows(self.rows).any())
+        return bool(Rows(self.rows).oracle.any())
 
-    def columns(self, architecture: str, price: str = "") -> PairColumns:
-        """The columns of an architecture's rows, in an order that is the same for all, with dollars of a price."""
-        found, index = self._of_each[architecture]
-        return found if not price else {**found, "cost_usd": self.dollars[price][index]}
+    def of(self, architecture: str, price: str = "") -> Rows:
+        """An architecture's rows, in an order that is the same for all, with dollars of a price."""
+        found, places = self._of_each[architecture]
+        return found if not price else found.assign(cost_usd=self.dollars[price][places])
 
     def pair(self, first: str, second: str, price: str = "") -> Pair:
         """The first architecture against the second, paired by question."""
-        pair = (second, self.columns(second, price)), (first, self.columns(first, price))
+        pair = (second, self.of(second, price)), (first, self.of(first, price))
         return paired(self.cell.dataset, *pair, oracle=self.is_oracle)
 
 
@@ -254,10 +248,10 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
         return None
     own = [each.prices for each in study.spec.outcomes if each.cells == cell.cells]
     prices = [*(priced_by(study) if cell.cells == main_cells(study) else SHOWN), *filter(None, own)]
-    found = priced_rows([folder], whole, [[study.price(name)] for name in prices])
+    found = priced_rows([folder], Rows(whole), [[study.price(name)] for name in prices])
     dollars = {name: each.usd for name, each in zip(prices, found, strict=True)}
     if is_oracle(cell.options.model):
-        calls = read_calls(folder, whole)
+        calls = read_calls(folder, Rows(whole))
         for name, context in product(SHOWN, CONTEXTS):
             costs = priced(calls, {"": named_tariff(name)}, context=context)
             dollars[with_context(name, context)] = calls.of_rows(costs.usd)
@@ -300,10 +294,10 @@ def _decide(outcome: Outcome, of: CellResults) -> Decided:
 
 def _p_of_margin(of: CellResults, outcome: Outcome, margin: float) -> float:
     """The p value that belongs to the interval of the difference, of the same pairs."""
-    first, second = (of.columns(of.architectures[name]) for name in reversed(outcome.architectures))
+    first, second = (of.of(of.architectures[name]) for name in reversed(outcome.architectures))
     scores = first[outcome.measure], second[outcome.measure]
-    known = ~(first[LEFT_OUT] | second[LEFT_OUT] | np.isnan(scores[0] + scores[1]))
-    questions = first["example_id"]
+    known = ~(first.left_out | second.left_out | np.isnan(scores[0] + scores[1]))
+    questions = first.question
     clusters = questions[known] if len(np.unique(questions)) < len(questions) else None
     a, b = (each[known] for each in scores)
     return p_of_margin(a, b, margin, clusters, proportions=outcome.measure == "exact_match")
@@ -345,7 +339,7 @@ def _of_pair(of: CellResults, first: str, second: str, prices: Iterable[str] = S
         if effect.measure == "total_tokens":
             yield f"{first} / {second}/total_tokens", _figure(effect.interval, ".2f")
             answered = pair.both_answered
-            if all(of.columns(name)[ANSWERED].all() for name in (first, second)):
+            if all((of.of(name)["stop_reason"] == "answered").all() for name in (first, second)):
                 answered = effect.interval
             if in_full and answered is not None:
                 yield f"{first} / {second}/total_tokens{BOTH_ANSWERED}", _figure(answered, ".2f")

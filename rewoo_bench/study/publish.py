@@ -14,7 +14,8 @@ figures; so where a model of the file was asked nothing, or another one in its p
     {{asking 50 main}}                          what so many questions of some cells take
     {{model NAME}}                              the model that has this name in the study
     {{models}}, {{pictures}}                    all that were asked; the figures that there is data for
-    {{table main}}                              a table
+    {{table main}}                              a table: outcomes, main, all, ratios, trials, prices, traces, claims,
+                                                reached
     {{table means trials}}                      the means of some cells
     {{table ratios steps,form}}                 ratios of two architectures of some cells, beside the main run's
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from html import escape
 from pathlib import Path
@@ -47,7 +49,7 @@ from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.folder import load_table, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.runs.rows import estimated, left_out
+from rewoo_bench.runs.rows import Rows, estimated, left_out
 from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
 from rewoo_bench.study.drawings import drawings, drawn, price_title
 from rewoo_bench.study.outcomes import (
@@ -73,7 +75,6 @@ from rewoo_bench.text.tables import csv_text, markdown_table
 from rewoo_bench.text.words import counted
 
 PAGE = "page.md"
-_FILES = ("index.html", "figures.csv", "outcomes.csv", "captions.md", "map.png", "prices.png", "accuracy.png")
 NOT_RUN = "(not run)"
 NO_ROWS = "No run has these figures yet."
 _ASKED = ("llm_calls", "total_tokens")
@@ -87,13 +88,11 @@ Asked: {{models}}.
 
 {{table outcomes}}
 
-{{table main}}
+{{table all}}
 
 {{pictures}}
 
 {{table ratios}}
-
-{{table others}}
 
 {{table trials}}
 
@@ -141,7 +140,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
         written.append(out / name)
     written += save_figures(drawings(results), out, ["png"])
     for copy in copies:
-        for old in copy.iterdir() if copy.is_dir() else ():  # of an earlier publication
+        for old in copy.iterdir() if (copy / MANIFEST).exists() else ():  # of an earlier publication
             old.unlink()
         publish(folder / copy.name, copy)
         written.append(copy)
@@ -161,16 +160,11 @@ def _check_replaceable(study: Study, out: Path, folder: Path, copies: Sequence[P
     page = out / "README.md"
     if page.is_file() and _MADE not in page.read_text(encoding="utf-8", errors="replace"):
         raise UsageError(f"{str(page)!r} isn't the page of a study: give another folder with --to")
-    others = (out / name for name in _FILES if not page.is_file() and (out / name).exists())
-    if other := next(others, None):
-        raise UsageError(f"{str(other)!r} is of no earlier page: give another folder with --to")
     for copy in copies:
         if (copy / MANIFEST).exists() and read_manifest(copy).published is None:
             raise UsageError(f"{str(copy)!r} is a run, and no published copy of one: give another folder with --to")
         if copy.resolve() == (folder / copy.name).resolve():
             raise UsageError(f"{str(copy)!r} is a run that is read: give another folder with --to, or --without-runs")
-        if copy.is_dir() and any(copy.iterdir()) and not (copy / MANIFEST).exists():
-            raise UsageError(f"{str(copy)!r} has other files: give another folder with --to")
     for name in (cell.name for cell in study.cells):
         before, now = asked_of(out / "runs" / name), asked_of(folder / name)
         if before > now:
@@ -183,11 +177,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
     path = results.study.file.with_name(PAGE)
     others = _replaced_models(results)
     if path.is_file() and not others:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise SpecError(f"{path} isn't UTF-8") from None
-        page = filled(results, folder, text, path)
+        page = filled(results, folder, path.read_text(encoding="utf-8"), path)
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
         if path.is_file():
@@ -229,76 +219,67 @@ def _shown(model: str) -> str:
 def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     """A text with its places filled in; `path` is where it stands. Raises `SpecError`."""
     about = results.study.spec.study
-    runs = [folder / each.cell.name for each in results.cells]
-    tables: Mapping[str, Callable[[], list[list[str]]]] = {
+    runs = {each.name: folder / each.name for each in (result.cell for result in results.cells)}
+    outcomes = {each.name: each for each in results.outcomes}
+    pictures = "\n\n".join(f"![{each}]({each}.png)" for each in drawn(results)) or NO_ROWS
+    names = dict.fromkeys(each.cell.model for each in results.cells)
+    kinds: Mapping[str, Callable[[str], str]] = {
+        "title": lambda of: _title(results),
+        "question": lambda of: about.question,
+        "table": lambda of: _table(results, list(runs.values()), of),
+        "verdict": lambda of: outcomes[of].verdict_shown,
+        "reached": lambda of: _reached_n(outcomes[of]),
+        "says": lambda of: _says(runs[of]),
+        "n": lambda of: f"{results.figures[of].n:,}",
+        "asking": lambda of: _asking(results, *of.partition(" ")[::2]),
+        "range": lambda of: _range(results, *of.partition(" ")[::2]),
+        "model": lambda of: _asked_as(results, of) or _shown(results.study.declared_models[of]),
+        "models": lambda of: "; ".join(_of_model(results, each) for each in names),
+        "pictures": lambda of: pictures,
+    }
+
+    def value(place: re.Match[str]) -> str:
+        name = place.group(1).strip()
+        if name in results.figures:
+            return results.figures[name].text
+        kind, _, of = name.partition(" ")
+        with suppress(KeyError):
+            if made := kinds[kind](of):
+                return made
+        if without := _without_data(results, name):
+            return without
+        near = get_close_matches(name, [*results.figures, *(f"verdict {each}" for each in outcomes)], n=3, cutoff=0.7)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "figures.csv has all names"
+        raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
+
+    return _PLACE.sub(value, text)
+
+
+def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
+    """A table as Markdown. Raises `KeyError` where there is none by this name."""
+    _, _, cells = of.partition(" ")
+    tables: dict[str, Callable[[], list[list[str]]]] = {
         "outcomes": lambda: _outcomes(results),
         "main": lambda: _means(results, _of_cells(results, main_cells(results.study))),
+        "all": lambda: _means(results, results.cells, (EXAMPLE,)),
         "ratios": lambda: _ratios(results, results.cells),
-        "others": lambda: _means(results, [each for each in results.cells if not _is_shown(results, each)], (EXAMPLE,)),
         "prices": lambda: _prices(results),
         "trials": lambda: _trials(results),
         "claims": lambda: _claims(runs),
         "traces": lambda: _traces(results),
         "reached": lambda: _reached(results),
     }
-    outcomes = {each.name: each for each in results.outcomes}
-
-    def table(of: str) -> list[list[str]] | None:
-        kind, _, cells = of.partition(" ")
-        if of in tables:
-            return tables[of]()
-        if kind not in ("means", "ratios") or not {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
-            return None
+    if cells and {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
         chosen = _of_cells(results, cells)
-        return _means(results, chosen, (EXAMPLE,)) if kind == "means" else _ratios(results, chosen)
-
-    def value(place: re.Match[str]) -> str:
-        name = place.group(1).strip()
-        kind, _, of = name.partition(" ")
-        if name == "title":
-            return _title(results)
-        if name == "question":
-            return about.question
-        if kind == "table" and (cells := table(of)) is not None:
-            return "\n".join(markdown_table(cells)) if len(cells) > 1 else NO_ROWS
-        if kind == "verdict" and of in outcomes:
-            return outcomes[of].verdict_shown
-        if kind == "reached" and of in outcomes:
-            return _reached_n(outcomes[of])
-        if kind == "says" and of in {run.name for run in runs}:
-            return _says(folder / of)
-        if kind == "n" and of in results.figures:
-            return f"{results.figures[of].n:,}"
-        if kind == "asking" and (takes := _asking(results, *of.partition(" ")[::2])):
-            return takes
-        if kind == "range" and (span := _range(results, *of.partition(" ")[::2])):
-            return span
-        if name in results.figures:
-            return results.figures[name].text
-        if kind == "model" and of in results.study.spec.models:
-            return _asked_as(results, of) or _shown(results.study.declared_models.get(of, of))
-        if name == "models":
-            named = dict.fromkeys(each.cell.model for each in results.cells)
-            return "; ".join(_of_model(results, each) for each in named)
-        if name == "pictures":
-            return "\n\n".join(f"![{each}]({each}.png)" for each in drawn(results)) or NO_ROWS
-        if without := _without_data(results, name):
-            return without
-        known = [*results.figures, *(f"table {each}" for each in tables), *(f"verdict {each}" for each in outcomes)]
-        near = get_close_matches(name, known, n=3, cutoff=0.7)
-        hint = (
-            f"did you mean {' or '.join(map(repr, near))}?"
-            if near
-            else "figures.csv of a page without it has all names"
-        )
-        raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
-
-    return _PLACE.sub(value, text)
+        tables[f"means {cells}"] = lambda: _means(results, chosen, (EXAMPLE,))
+        tables[f"ratios {cells}"] = lambda: _ratios(results, chosen)
+    rows = tables[of]()
+    return "\n".join(markdown_table(rows)) if len(rows) > 1 else NO_ROWS
 
 
 def _says(run: Path) -> str:
     """The sentences of a run: those of `run` and `compare`."""
-    rows = load_table(run)
+    rows = Rows(load_table(run))
     return " ".join(verdicts_of_run(rows, pricing_of([run], rows, manifests(run))))
 
 
@@ -457,7 +438,7 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
     rows[0].append("exact match, the first's less the second's")
     for each in runs:
         names = each.names
-        if not _has_ratios(results, each):
+        if "hops" in each.cell.conditions or len(names) < 2 or each.cell.cells == main_cells(results.study):
             continue
         first, second = next(iter(loops_and_plans(names)), (names[1], names[0]))
         of = f"{each.cell.name}/{first} / {second}"
@@ -467,17 +448,6 @@ def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str
         difference = ["-"] if each.is_oracle else difference
         rows.append([each.cell.name, f"{first} / {second}", _n(results, of, each), *ratios, *difference])
     return rows
-
-
-def _has_ratios(results: StudyResults, run: CellResults) -> bool:
-    """Whether a run is in the table of ratios."""
-    return "hops" not in run.cell.conditions and len(run.names) > 1 and run.cell.cells != main_cells(results.study)
-
-
-def _is_shown(results: StudyResults, run: CellResults) -> bool:
-    """Whether a table or the map of a page without words shows a run."""
-    is_on_map = "hops" in run.cell.conditions and bool(loops_and_plans(run.names))
-    return run.cell.cells == main_cells(results.study) or _has_ratios(results, run) or is_on_map
 
 
 def _prices(results: StudyResults) -> list[list[str]]:

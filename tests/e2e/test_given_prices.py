@@ -15,6 +15,7 @@ from rewoo_bench.analysis.prices import own_or_listed, pricing_of
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.runs.rows import Rows
 from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Usage
 
@@ -88,7 +89,7 @@ def test_a_price_given_on_resuming_is_that_of_the_earlier_answers_too(
     assert asked(thousand, "--run-tokens", 2000, "--concurrency", 1, "--out", "here") == 3
     assert run("--resume", "here", "--run-tokens", "none", "--price", "input=1,output=10", "--no-progress") == 0
     rows = load("here")
-    found = own_or_listed(["here"], rows, manifests("here"))
+    found = own_or_listed(["here"], Rows(rows), manifests("here"))
     assert found
     assert found.cost_usd is not None
     assert found.under.startswith("openai/test's prices, cached input as the endpoint counted it")

@@ -6,7 +6,6 @@ Skipped where there is no chromium or no playwright.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -37,7 +36,6 @@ HOSTILE = [
     "<img src=x onerror='window.hacked = 1'>",
     "javascript:window.hacked=1",
     "\u202egnp.exe\u202c and \u0000 NUL and \x1b[2J",
-    "half a pair: \ud800 here",
     "`${window.hacked = 1}` {{constructor.constructor('window.hacked=1')()}}",
     "long " * 200_000,
 ]
@@ -125,17 +123,6 @@ def test_sorting_puts_the_dearest_first(browser: Any, run: Path) -> None:
         assert opened.page.locator(".line a").first.inner_text() == dearest["question"]
 
 
-def test_search_looks_in_questions_answers_and_predictions(browser: Any, run: Path) -> None:
-    rows = load(run)
-    answer = str(rows.iloc[0]["answers"][0])
-    with Opened(browser, run / "report.html") as opened:
-        opened.page.keyboard.press("/")
-        opened.page.keyboard.type(answer)
-        found = [a.inner_text() for a in opened.page.locator(".line a").all()]
-        assert str(rows.iloc[0]["question"]) in found
-        assert "find=" in opened.page.url
-
-
 def test_a_link_opens_the_same_view_and_back_works(browser: Any, run: Path) -> None:
     with Opened(browser, run / "report.html", "#q=sample-001&a=rewoo&a=react") as opened:
         page = opened.question()
@@ -178,19 +165,6 @@ def test_two_data_sets_with_the_same_ids_have_their_own_questions(browser: Any, 
     with Opened(browser, tmp_path / "both.html", "#sort=id") as opened:
         a, b = opened_titles(opened, 2)
         assert b == f"B {a}"
-
-
-def test_an_id_that_looks_like_a_trial_has_its_own_question(browser: Any, run: Path, tmp_path: Path) -> None:
-    ids = {"sample-002": ("sample-001", 1), "sample-003": ("sample-001~1", 0), "sample-004": ("sample-001~1", 1)}
-
-    def change(row: dict[str, Any]) -> None:
-        row["example_id"], row["trial"] = ids.get(row["example_id"], (row["example_id"], 0))
-
-    trials = changed_copy(run, tmp_path / "trials", change)
-    write_page([trials], tmp_path / "trials.html", figures=False)
-    with Opened(browser, tmp_path / "trials.html", "#sort=id") as opened:
-        shown = [opened.page.locator(".line a").nth(number).inner_text() for number in range(4)]
-        assert opened_titles(opened, 4) == shown
 
 
 def test_the_keyboard_is_enough(browser: Any, run: Path) -> None:
@@ -239,20 +213,6 @@ def test_a_line_stands_where_trajectories_part(browser: Any, run: Path, tmp_path
         assert opened.console == []
 
 
-def test_a_question_without_gold_answer_is_not_scored(browser: Any, run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "unscored"
-    shutil.copytree(run, folder)
-    rows = pq.read_table(folder / "questions.parquet").to_pylist()
-    for row in rows:
-        row |= {"exact_match": None, "stop_reason": "answered", "error": None}
-    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), folder / "questions.parquet")
-    write_page([folder], folder / "report.html", figures=False)
-    with Opened(browser, folder / "report.html", "#q=sample-001") as opened:
-        heads = opened.page.locator(".answers h2 .sr").all_inner_texts()
-        assert heads == ["not scored"] * 3
-        assert opened.console == []
-
-
 def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "hostile"
     shutil.copytree(run, folder)
@@ -260,8 +220,7 @@ def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> Non
     traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
     for number, (row, trace) in enumerate(zip(rows, traces, strict=True)):
         text = HOSTILE[number % len(HOSTILE)]
-        kept = text.encode("utf-8", "replace").decode()
-        row |= {"question": kept, "prediction": kept, "question_type": kept[:50], "answers": [kept], "error": kept}
+        row |= {"question": text, "prediction": text, "question_type": text[:50], "answers": [text], "error": text}
         for step in trace["steps"]:
             step |= {"observation": text, "argument": text, "thought": text}
         trace["answer"] = text
@@ -279,22 +238,6 @@ def test_what_is_hostile_is_text(browser: Any, run: Path, tmp_path: Path) -> Non
             page.wait_for_selector(".step")
             assert page.evaluate("window.hacked") is None
             assert page.locator("main img, main script, main iframe").count() == 0
-        assert opened.console == []
-
-
-def test_odd_values_of_a_runner_are_shown_as_text(browser: Any, run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "odd"
-    shutil.copytree(run, folder)
-    notes = {"drafts": 3, "citations": {"unknown": "abc", "cited": 1}, "repaired": 2, "dropped_steps": {}}
-    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    odd = [{**trace, "notes": notes, "plan": ["a", 2, None], "steps": ["looked", {"tool": ["T"]}]} for trace in traces]
-    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in odd), encoding="utf-8")
-    write_page([folder], folder / "report.html", figures=False)
-    with Opened(browser, folder / "report.html", "#q=sample-001&a=rewoo") as opened:
-        page = opened.question()
-        assert page.locator(".observation").inner_text() == "looked"
-        assert page.locator(".plan a").count() == 3
-        assert page.get_by_text("cites unknown evidence: abc").count() == 1
         assert opened.console == []
 
 
@@ -366,31 +309,9 @@ def test_the_answers_stand_above_the_steps(browser: Any, run: Path) -> None:
         assert answer.bounding_box()["y"] < page.locator(".step").first.bounding_box()["y"]
 
 
-def test_dollars_stand_beside_tokens(browser: Any, run: Path, tmp_path: Path) -> None:
-    priced = changed_copy(run, tmp_path / "priced", lambda row: row.update(cost_usd=row["total_tokens"] * 1e-6))
-    write_page([priced], tmp_path / "priced.html", figures=False)
-    with Opened(browser, tmp_path / "priced.html") as opened:
-        assert "$ / 1000" in opened.page.locator(".means thead").first.inner_text()
-        assert "unknown" not in opened.page.locator(".means tbody").first.inner_text()
-        opened.page.locator(".line a").first.click()
-        assert "$0.00" in opened.page.locator(".answer .numbers").first.inner_text()
-
-
-def test_shares_in_loops_stand_in_the_table_and_are_explained(browser: Any, run: Path, tmp_path: Path) -> None:
-    looped = changed_copy(
-        run, tmp_path / "looped", lambda row: row.update(loop_step=2, loop_tokens=row["total_tokens"])
-    )
-    write_page([looped], tmp_path / "looped.html", figures=False)
-    with Opened(browser, tmp_path / "looped.html") as opened:
-        table = opened.page.locator(".means").first
-        assert "100.0% (100.0%)" in table.locator("tbody").inner_text()
-        table.get_by_role("button", name="in loops (of tokens)").focus()
-        assert "repeat themselves until the end" in table.locator("[role=tooltip]:not(.closed)").inner_text()
-
-
 @pytest.mark.parametrize("fragment", ["", "#q=sample-001"])
-@pytest.mark.parametrize("width", [400, 1280])
-def test_five_architectures_fit_the_window(browser: Any, five: Path, width: int, fragment: str) -> None:
+def test_five_architectures_fit_a_narrow_window(browser: Any, five: Path, fragment: str) -> None:
+    width = 400
     with Opened(browser, five, fragment, viewport={"width": width, "height": 800}) as opened:
         page = opened.question() if fragment else opened.page
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -415,25 +336,15 @@ def test_a_narrow_window_shows_the_steps_of_one_architecture_at_a_time(browser: 
         assert page.locator(".trajectories thead th").all_inner_texts() == ["plan-execute"]
 
 
-@pytest.mark.parametrize("way", ["hover", "focus", "click"])
-def test_short_words_are_explained(browser: Any, run: Path, way: str) -> None:
+def test_short_words_are_explained(browser: Any, run: Path) -> None:
     with Opened(browser, run / "report.html") as opened:
         term = opened.page.locator("th .term", has_text="F1")
-        getattr(term, way)()
+        term.focus()
         tip = opened.page.locator(f"[id='{term.get_attribute('aria-describedby')}']")
         assert tip.is_visible()
         assert "precision and recall" in tip.inner_text()
         opened.page.keyboard.press("Escape")
-        assert way == "hover" or not tip.is_visible()
-
-
-def test_figures_are_drawn_in_the_colours_of_the_scheme(browser: Any, run: Path) -> None:
-    colours = set()
-    for scheme in ("light", "dark"):
-        with Opened(browser, run / "report.html", color_scheme=scheme) as opened:
-            names = opened.page.locator(".plot .name")
-            colours.add(names.first.evaluate("e => getComputedStyle(e).fill"))
-    assert len(colours) == 2
+        assert not tip.is_visible()
 
 
 def test_each_model_is_compared_within_itself(run: Path, tmp_path: Path) -> None:
@@ -454,65 +365,8 @@ def test_a_flag_of_a_row_is_a_badge_and_stands_above_the_figures(browser: Any, r
         assert shown.index("rewoo answered without a metered model call") < shown.index("Few questions (60)")
         opened.page.evaluate("location.hash = '#q=sample-001'")
         assert opened.question().locator(".answer .flag").all_inner_texts() == ["unmetered"]
-
-
-def test_words_between_an_agents_calls_are_a_step(browser: Any, run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "words"
-    shutil.copytree(run, folder)
-    traces = [json.loads(line) for line in (folder / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    said = [{**trace, "steps": [{"id": "1", "thought": "Let me think first."}, *trace["steps"]]} for trace in traces]
-    (folder / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in said), encoding="utf-8")
-    write_page([folder], folder / "report.html", figures=False)
-    with Opened(browser, folder / "report.html", "#q=sample-001&a=direct") as opened:
-        assert opened.question().locator(".step .thought").first.inner_text() == "Let me think first."
-
-
-def test_systems_with_nearly_the_same_figures_are_told_apart(browser: Any, run: Path, tmp_path: Path) -> None:
-    def near(row: dict[str, Any]) -> None:
-        tokens = 1000 + 5 * ["rewoo", "react", "direct"].index(row["architecture"])
-        row.update(model="openai/test", oracle=False, total_tokens=tokens)
-
-    write_page([changed_copy(run, tmp_path / "near", near)], tmp_path / "near.html", figures=False)
-    with Opened(browser, tmp_path / "near.html") as opened:
-        figure = opened.page.locator(".plot", has_text="What accuracy takes")
-        keys = figure.locator(".key li")
-        assert [key.split()[0] for key in keys.all_inner_texts()] == ["rewoo", "react", "direct"]
-        in_key, drawn = (
-            [(each.evaluate("e => getComputedStyle(e).fill"), each.get_attribute("d")) for each in marks.all()]
-            for marks in (keys.locator(".mark"), figure.locator(":scope > svg .mark"))
-        )
-        assert in_key == drawn
-        assert len(set(drawn)) == 3
-        assert figure.locator(".axis text[text-anchor=middle]").count() > 1
-
-
-def test_the_link_of_a_sentence_shows_all_questions_of_its_pair(browser: Any, run: Path) -> None:
-    with Opened(browser, run / "report.html", "#show=wrong&find=zzz") as opened:
-        page = opened.page
-        page.get_by_role("button", name="Show the questions of rewoo and react").click()
-        page.wait_for_selector(".count:text-is('60 of 60 questions')")
-        assert page.locator(".line.header .group").count() == 2
-        box = page.locator("#questions").bounding_box()
-        assert 0 <= box["y"] < page.viewport_size["height"]
-
-
-def test_an_unmetered_answer_is_not_shown_as_free(browser: Any, run: Path, tmp_path: Path) -> None:
-    flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
-    write_page([flagged], tmp_path / "flagged.html", figures=False)
-    with Opened(browser, tmp_path / "flagged.html", "#q=sample-001&a=rewoo") as opened:
-        took = opened.question().locator(".answer .numbers").inner_text()
-        assert took.startswith("tokens unknown · calls unknown")
-
-
-def test_verdicts_on_claims_are_explained(browser: Any, run: Path) -> None:
-    with Opened(browser, run / "report.html") as opened:
-        opened.page.locator("summary", has_text="Published claims").click()
-        term = opened.page.locator(".verdict .term", has_text="by construction").first
-        term.focus()
-        tip = opened.page.locator(f"[id='{term.get_attribute('aria-describedby')}']")
-        assert "by the design of the architecture" in tip.inner_text()
-        measured = term.locator("xpath=ancestor::tr").locator("td").nth(1).inner_text()
-        assert re.fullmatch(r"\d+\.\d\d, n = \d+", measured)  # a constant has no interval
+        took = opened.question().locator(".answer .numbers").first.inner_text()
+        assert took.startswith("tokens unknown · calls unknown")  # and not free
 
 
 Turn = tuple[str, str, dict[str, Any], str]
@@ -639,13 +493,3 @@ def test_a_page_without_texts_has_kinds_and_no_values(browser: Any, booking: Pat
         page.locator(".planned-call").nth(2).click()
         assert page.locator(".values li").all_text_contents() == ["C  copied from 1. unknown tool"]
         assert "card" not in page.inner_text("main")
-
-
-def test_a_page_of_no_loop_or_without_traces_says_nothing_of_plans(browser: Any, booking: Path, tmp_path: Path) -> None:
-    shutil.copytree(booking, tmp_path / "published")
-    (tmp_path / "published" / "traces.jsonl").unlink()
-    chat = recorded(tmp_path / "chat", [])
-    for folder in (tmp_path / "published", chat):
-        write_page([folder], folder / "report.html", figures=False)
-        with Opened(browser, folder / "report.html") as opened:
-            assert opened.page.locator(".planned-loops").count() == 0

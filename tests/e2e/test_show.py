@@ -78,17 +78,6 @@ def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixt
     assert "[bold red]not markup[/]" in out
 
 
-def test_odd_values_of_a_runner_are_shown_as_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(GOLDEN, run)
-    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    odd = {"notes": {"drafts": 3}, "plan": ["a"], "steps": ["looked", {"thought": 4}], "answer": 5}
-    (run / "traces.jsonl").write_text("".join(json.dumps({**trace, **odd}) + "\n" for trace in traces))
-    code, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo")
-    assert code == 0
-    assert all(text in out for text in ("looked", "4", "answer  5"))
-
-
 @pytest.mark.parametrize(("argument", "lines"), [("Kyiv", 0), ("Dnieper", 2)])
 def test_who_looked_nothing_up_parts_from_nobody(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, argument: str, lines: int
@@ -105,8 +94,6 @@ def test_who_looked_nothing_up_parts_from_nobody(
     assert "direct right" in out
     assert out.count("they part at their first look-up: Kyiv | Dnieper ") == lines
     assert out.count("they part") == lines
-    _, out, _ = show(capsys, str(run), "--parts-at", "0", "--arch", "rewoo", "--arch", "react", "--arch", "direct")
-    assert bool(out) == (not lines)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +144,8 @@ def test_a_resumed_run_writes_a_page_where_it_began_with_one(tmp_path: Path) -> 
     assert (tmp_path / "run" / "report.html").is_file()
 
 
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize("name", ["hotpotqa-qwen-1.5b", "triviaqa-smollm2-135m-300", "chain-smollm2-135m"])
-def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    run = Path(__file__).parents[1] / "golden" / "models" / name
+def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(__file__).parents[1] / "golden" / "models" / "hotpotqa-qwen-1.5b"
     assert show(capsys, str(run), "--random", "1")[0] == 0
     with pytest.raises(SystemExit) as done:
         main(["report", str(run), "--out", str(tmp_path / "page.html"), "--no-figures"])
@@ -219,32 +204,24 @@ def test_flags_and_words_between_steps_are_shown(tmp_path: Path, capsys: pytest.
     assert "Let me think first." in out
 
 
-def test_questions_are_chosen_by_the_look_up_at_which_two_part(
+def test_a_line_stands_where_two_part(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     run = tmp_path / "run"
     shutil.copytree(GOLDEN, run)
     traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    first, second = sorted({trace["example_id"] for trace in traces})
-    for trace in traces:  # both begin alike; on the second question react takes another way from its second look-up on
+    for trace in traces:  # both begin alike; react takes another way from its second look-up on
         same = [{"id": "1", "tool": "Search", "argument": each} for each in ("Kyiv", "Dnieper")]
         other = [same[0], {"id": "2", "tool": "Search", "argument": "Volga"}]
-        trace["steps"] = other if (trace["example_id"], trace["architecture"]) == (second, "react") else same
+        trace["steps"] = other if trace["architecture"] == "react" else same
     (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
-    two = ("--arch", "rewoo", "--arch", "react")
-    for number, shown in (("0", first), ("2", second)):
-        _, out, _ = show(capsys, str(run), "--parts-at", number, *two)
-        assert out.count("gold:") == 1
-        assert shown in out
+    _, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo", "--arch", "react")
     lines = out.splitlines()
     banner = next(i for i, line in enumerate(lines) if "they part after 1 shared look-up: Dnieper | Volga" in line)
     place = {name: [i for i, line in enumerate(lines) if f"→ {name}" in line] for name in ("Kyiv", "Dnieper", "Volga")}
     assert len(place["Kyiv"]) == len(place["Dnieper"]) == len(place["Volga"]) == 1
     assert place["Kyiv"][0] < banner < min(place["Dnieper"] + place["Volga"])
-    code, out, err = show(capsys, str(run), "--parts-at", "1", *two)
-    assert (code, out) == (0, "")
-    assert err == "no question fits; they part at look-up 0 (never), 2\n"
 
 
 def test_without_a_question_the_first_ones_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,18 +254,3 @@ def test_programs_stand_before_the_calls_that_they_made(tmp_path: Path, capsys: 
         _, out, _ = show(capsys, run, "--random", "1", "--arch", name)
         order = [out.index(each) for each in (f"│ {title} ", "Search(", "printed: ", "│ E1 Search")]
         assert order == sorted(order)
-
-
-def test_a_mistyped_command_is_told_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as done:
-        main(["compar"])
-    assert done.value.code == 2
-    assert "did you mean 'compare'?" in capsys.readouterr().err
-
-
-def test_a_report_makes_no_folder_above_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as done:
-        main(["report", str(GOLDEN), "--no-figures", "--out", str(tmp_path / "nope" / "dir" / "x.html")])
-    assert done.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not (tmp_path / "nope").exists()

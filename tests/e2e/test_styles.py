@@ -53,11 +53,6 @@ def test_a_run_says_whose_exemplars_show_a_tool_that_is_not_offered(capfd: pytes
     assert notices == ["rewoo?tools=Search: its exemplars show LLM, which it isn't offered"]
 
 
-def test_a_run_with_the_exemplars_of_its_style_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--arch", "rewoo,react", "--dataset", "sample-yes-no", "--model", "oracle", "-n", 2) == 0
-    assert "exemplars" not in capfd.readouterr().err
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("dataset", "architecture", "listed"),

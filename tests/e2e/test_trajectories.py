@@ -19,7 +19,8 @@ def test_threads_get_the_trajectories_of_their_own_question() -> None:
     assert quiet("--arch", "rewoo,react", "--model", "oracle", "-n", "60", "--no-report", "--out", "here") == 0
     runs = [Path("here")]
     table = question_table(load("here"))
-    with Trajectories(runs, table) as trajectories, ThreadPoolExecutor(8) as pool:
+    trajectories = Trajectories(runs, table)
+    with ThreadPoolExecutor(8) as pool:
         alone = [trajectories.question(number) for number in range(len(table.lines))]
         together = list(pool.map(lambda number: trajectories.question(number), list(range(len(alone))) * 5))
     assert together == alone * 5

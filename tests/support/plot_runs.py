@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from comparison_rows import frame, system
 
-from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.manifest import FORMAT_VERSION
@@ -28,15 +26,6 @@ def oracle_run(folder: Path, *architectures: str, **options: Any) -> Path:
     wanted = {"model": "oracle", "dataset": "sample", "progress": False, "out": folder, **options}
     anyio.run(run, RunOptions(architectures, **wanted))
     return folder
-
-
-def with_tool(folder: Path, name: str) -> str:
-    """A copy of a bundled architecture, with a calculator and another name."""
-    shutil.copytree(bundled_folder("architectures"), folder)
-    path = (folder / name).rename(folder / f"{name}-3") / "architecture.toml"
-    text = path.read_text(encoding="utf-8").replace(f'name = "{name}"', f'name = "{name}-3"')
-    path.write_text(text.replace("[settings]", "[tools.Calculator]\n\n[settings]"), encoding="utf-8")
-    return str(path.parent)
 
 
 def model_run(folder: Path, form: str = "hotpotqa", **values: Any) -> Path:

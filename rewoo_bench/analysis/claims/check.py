@@ -61,19 +61,6 @@ def needed(claim: Claim) -> str:
     return "; ".join(filter(None, parts))
 
 
-def needed_by_all(claims: Sequence[Claim]) -> list[str]:
-    """Commands that each serve all of these claims that are about the same questions."""
-    by_questions: dict[str, list[Claim]] = {}
-    for claim in claims:
-        by_questions.setdefault(_dataset(claim), []).append(claim)
-    commands = []
-    for questions, own in by_questions.items():
-        names = dict.fromkeys(name for claim in own for name in claim.measure.architectures())
-        real = "" if any(claim.measure.serves_oracle() for claim in own) else f"; {_REAL}"
-        commands.append(f"run --arch {shlex.quote(','.join(names))} --dataset {questions}{real}")
-    return commands
-
-
 def _dataset(claim: Claim) -> str:
     """The data set, as `--dataset` takes it, with the flags that it needs; PASSAGES stands for the pages to search."""
     on = claim.on
@@ -290,14 +277,12 @@ def render_claims(
 
 
 def _parted(findings: Sequence[Finding], everything: bool) -> tuple[list[Finding], str]:
-    """The findings to show; of the others, how many claims no run can test, and what to run for them."""
+    """The findings to show, and how many claims no run can test."""
     here = [finding for finding in findings if everything or finding.verdict != "no data"]
     untested = [finding.claim for finding in findings if finding not in here]
     if not untested:
         return here, ""
-    commands = needed_by_all(untested)
-    more = f", and {counted(len(commands) - 1, 'other command')}" if len(commands) > 1 else ""
-    return here, f"{counted(len(untested), 'claim')} without data here; to test: {commands[0]}{more} (--all shows each)"
+    return here, f"{counted(len(untested), 'claim')} without data here: --all says what to run for each"
 
 
 def _as_dict(finding: Finding) -> dict[str, Any]:

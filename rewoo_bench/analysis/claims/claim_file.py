@@ -34,7 +34,7 @@ from rewoo_bench.analysis.claims.run_groups import Data, RunGroup, chain_shape
 from rewoo_bench.analysis.pairs import ALPHA
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.config.specs import read_values, validated
-from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.errors import SpecError
 from rewoo_bench.text.words import round_up
 
 # The rule of a verdict: a band that the whole 95% interval of the measure has to be in.
@@ -230,28 +230,26 @@ class Claim(BaseModel):
         return self.rule.expected(self.number, self.measure.show)
 
 
+class _File(BaseModel):
+    """The file: `sources` has short names of papers and pages, and what they are in full."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    claim: list[dict[str, Any]] = Field(min_length=1)
+    sources: dict[str, str] = {}
+
+
 def read_claims(path: Path = BUNDLED_CLAIMS) -> tuple[Claim, ...]:
     """The claims of a file, in its order. Raises `SpecError`."""
-    values = read_values(path)
-    tables, names = values.pop("claim", []), values.pop("sources", {})
-    if values:
-        raise SpecError(f"{path}: {unknown('key', next(iter(values)), ['claim', 'sources'])}")
-    if not isinstance(tables, list) or not tables or not all(isinstance(each, dict) for each in tables):
-        raise SpecError(f"{path} has no claim; expected [[claim]] tables")
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise SpecError(f"{path}: sources: expected a table of texts, got {names!r}")
+    file = validated(_File, read_values(path), str(path))
     claims = []
-    for position, table in enumerate(tables, 1):
-        lines = table.get("each", [])
-        if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
-            which = f"claim {table.get('id', f'no. {position}')!r}"
-            raise SpecError(f"{path}: {which}: each: expected a list of tables, got {lines!r}")
+    for position, table in enumerate(file.claim, 1):
         for each in _expanded(table):
             claim = validated(Claim, each, f"{path}: claim {each.get('id', f'no. {position}')!r}")
             # the short name of a paper or page, where the file has it in full
-            short = [next((name for name in names if source.startswith(name)), "") for source in claim.source]
+            short = [next((name for name in file.sources if source.startswith(name)), "") for source in claim.source]
             cited = [
-                names.get(name, "") + source.removeprefix(name)
+                file.sources.get(name, "") + source.removeprefix(name)
                 for name, source in zip(short, claim.source, strict=True)
             ]
             claims.append(claim.model_copy(update={"cited": tuple(cited)}))

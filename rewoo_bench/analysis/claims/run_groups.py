@@ -31,7 +31,7 @@ from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
-from rewoo_bench.runs.rows import MODELS, left_out, oracle_rows
+from rewoo_bench.runs.rows import MODELS, Rows, left_out
 
 # Names of data sets in claims.toml and, but for the generated ones, of `--dataset`.
 Data = Literal["hotpotqa", "triviaqa", "chain", "sample", "other"]
@@ -114,7 +114,7 @@ class ArchitectureRows:
         elif name in FROM_CALLS and self.calls is not None:
             found = FROM_CALLS[name](rows, self.calls)
         elif name in PRICE_COLUMNS and self.calls_file.is_file():
-            calls = read_calls(self.calls_file.parent, rows.reset_index())
+            calls = read_calls(self.calls_file.parent, Rows(rows.reset_index()))
             dollars = priced(calls, {"": named_tariff(PRICE_COLUMNS[name])}).usd
             found = pd.Series(calls.of_rows(dollars), rows.index)
         return None if found is None else found.astype("float64")[~self.left_out]
@@ -254,7 +254,7 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
         ids=str(dataset.ids_hash),
         architectures=architectures,
         parameters=_parameters(models, manifest),
-        oracle=bool(oracle_rows(rows).any()),
+        oracle=bool(Rows(rows).oracle.any()),
         joined=bool(_JOINED.search(dataset.name)),
     )
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
 from itertools import accumulate, chain
 from pathlib import Path
@@ -25,7 +24,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import cached_tokens
@@ -38,6 +36,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
+from rewoo_bench.runs.rows import Rows
 from rewoo_bench.text.tokens import count_tokens
 
 _KEY = ("architecture", "example_id", "trial")
@@ -93,7 +92,7 @@ def plannable(
         raise DataError(
             f"{str(folder)!r} has no {TRACES_FILE}, as a published copy: nothing is known of its tool calls"
         )
-    own_calls = _calls_by_task(folder)
+    own_calls, traces = _calls_by_task(folder), _traces(path)
     left_out: Counter[str] = Counter()
     of_calls: list[dict[str, Any]] = []
     of_tasks: list[dict[str, Any]] = []
@@ -109,7 +108,7 @@ def plannable(
             left_out[f"{architecture} in tasks outside the random sample that was read"] += unread
         of_architecture: list[dict[str, Any]] = []
         judged: list[list[dict[str, Any]]] = []
-        for task in traced_tasks(partial(_traces, path, architecture, sample)):
+        for task in traced_tasks(trace for trace in traces[architecture] if trace["example_id"] in sample):
             key = architecture, task.example_id, task.trial
             calls = own.get(key)
             if calls is None or not (models := _loop_calls(calls)):
@@ -137,10 +136,10 @@ def plannable(
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
     titles = {name: _title(list(of_models.values())) for name, of_models in tariffs.items()}
     frames = pd.DataFrame(of_calls), pd.DataFrame(of_tasks)
-    return Plannable(folder, *frames, dict(left_out), titles, pricing, _measured(folder, table))
+    return Plannable(folder, *frames, dict(left_out), titles, pricing, _measured(folder, Rows(table)))
 
 
-def _measured(folder: Path, rows: pa.Table) -> dict[str, list[str]]:
+def _measured(folder: Path, rows: Rows) -> dict[str, list[str]]:
     """By loop what each planner of the run took of the same questions."""
     pricing, found = pricing_of([folder], rows, manifests(folder)), dict[str, list[str]]()
     for pair in pairs_of_run(rows, pricing):
@@ -177,18 +176,13 @@ def _sample(tasks: Mapping[str, int], most: int | None) -> set[str]:
     return set(shuffled[: max(1, count)])
 
 
-def _traces(path: Path, architecture: str, tasks: Container[str]) -> Iterator[dict[str, Any]]:
-    """The lines of one architecture's tasks; damaged ones are left out."""
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            try:
-                trace = json.loads(line)
-            except ValueError:
-                continue
-            if not isinstance(trace, dict) or trace.get("architecture") != architecture:
-                continue
-            if str(trace.get("example_id", "")) in tasks:
-                yield trace
+def _traces(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """The lines of each architecture."""
+    found = defaultdict[str, list[dict[str, Any]]](list)
+    with path.open(encoding="utf-8") as lines:
+        for trace in map(json.loads, lines):
+            found[trace["architecture"]].append(trace)
+    return found
 
 
 _Columns = Mapping[str, NDArray[Any]]
@@ -196,11 +190,7 @@ _Columns = Mapping[str, NDArray[Any]]
 
 def _calls_by_task(folder: Path) -> dict[tuple[str, str, int], _Columns]:
     """The calls of each trajectory, in their order, without those that are in no question's cost."""
-    try:
-        table = read_table(folder / CALLS_FILE, CALLS, columns=list(_READ))
-    except FileNotFoundError:
-        raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
-    frame = table.to_pandas()
+    frame = read_table(folder / CALLS_FILE, CALLS, columns=list(_READ)).to_pandas()
     frame = frame[~frame["role"].isin(UNPRICED_ROLES)]
     found: dict[tuple[str, str, int], _Columns] = {}
     for (architecture, example, trial), own in frame.groupby(list(_KEY), sort=False):

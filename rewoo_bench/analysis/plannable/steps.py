@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
@@ -130,19 +130,18 @@ class TracedTask:
     """Why the kinds of its values aren't known; empty where they are."""
 
 
-def traced_tasks(traces: Callable[[], Iterable[Mapping[str, Any]]]) -> Iterator[TracedTask]:
+def traced_tasks(traces: Iterable[Mapping[str, Any]]) -> Iterator[TracedTask]:
     """The trajectories of lines of traces.jsonl, all those of one architecture in a run.
 
-    They are read twice: what is constant and where trials part is found between them.
+    What is constant and where trials part is found in all of them together.
     """
-    found = _Between()
-    for trace in traces():
-        found.add(_Line(trace))
-    before: list[_Line] = []
-    for trace in traces():
-        line = _Line(trace)
-        other = next((each for each in reversed(before) if each.task != line.task), found.last)
-        yield _traced(line, found, other if other and other.task != line.task else None)
+    lines = [_Line(trace) for trace in traces]
+    between = _Between(lines)
+    last = next((line for line in reversed(lines) if line.calls), None)
+    before: list[_Line] = []  # with calls, of different tasks: the last one and the one before
+    for line in lines:
+        other = next((each for each in reversed(before) if each.task != line.task), last)
+        yield _traced(line, between, other if other and other.task != line.task else None)
         before = [*[each for each in before if each.task != line.task][-1:], *([line] if line.calls else [])]
 
 
@@ -150,36 +149,29 @@ class _Line:
     """A line of traces.jsonl, read."""
 
     def __init__(self, trace: Mapping[str, Any]) -> None:
-        self.architecture = str(trace.get("architecture", ""))
-        self.task = str(trace.get("example_id", ""))
-        self.trial = _whole(trace.get("trial"))
-        turns = [each for each in _listed(trace.get("turns")) if isinstance(each, Mapping)]
-        self.instructions = str(trace.get("system") or "")
-        self.said: list[list[str]] = [[str(trace.get("question") or "")]]  # by the user, at the start of each segment
+        self.architecture, self.task, self.trial = trace["architecture"], trace["example_id"], trace["trial"]
+        turns = list(trace.get("turns", ()))
+        self.instructions = trace.get("system") or ""
+        self.said: list[list[str]] = [[trace["question"] or ""]]  # by the user, at the start of each segment
         self.replies: list[list[str]] = [[]]
         self.calls: list[ToolStep] = []
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
-        self.constants = _schema_constants(trace.get("tools"))
-        for position, step in enumerate(_listed(trace.get("steps"))):
-            if not isinstance(step, Mapping):  # of a runner of somebody's own
-                continue
-            while turns and _whole(turns[0].get("before_step")) <= position:
-                self._begin(str(turns.pop(0).get("text") or ""))
-            turn = _number(step.get("id"), position + 1)
+        self.constants = _schema_constants(trace.get("tools", ()))
+        for position, step in enumerate(trace["steps"]):
+            while turns and turns[0]["before_step"] <= position:
+                self._begin(turns.pop(0)["text"])
+            turn = _number(step["id"], position + 1)
             self.segment_of_turn[turn] = len(self.said) - 1
-            tool = step.get("tool")
-            self.replies[-1].append(str(step.get("thought") or ""))  # known from the next segment on
+            self.replies[-1].append(step["thought"])  # known from the next segment on
+            tool, result = step["tool"], step["observation"]
             if tool is None or tool == _FINISH:
                 continue
-            argument, result = str(step.get("argument") or ""), str(step.get("observation") or "")
-            failed = bool(step.get("failed")) or says_error(result)
-            found = tuple(leaves(argument))
-            self.calls.append(ToolStep(position, turn, len(self.said) - 1, str(tool), found, result, failed))
-        while turns:
-            self._begin(str(turns.pop(0).get("text") or ""))
-        notes = trace.get("notes")
-        self.unknown = self._unknown(notes if isinstance(notes, Mapping) else {})
+            failed, found = step["failed"] or says_error(result), tuple(leaves(step["argument"]))
+            self.calls.append(ToolStep(position, turn, len(self.said) - 1, tool, found, result, failed))
+        for each in turns:
+            self._begin(each["text"])
+        self.unknown = self._unknown(trace["notes"])
 
     def _unknown(self, notes: Mapping[str, Any]) -> str:
         """Why the kinds of its values aren't known; `notes` are those of an import (imports/write.py)."""
@@ -202,24 +194,20 @@ class _Line:
         self.starts.append(len(self.calls))
 
 
+def _number(id_: str, default: int) -> int:
+    """The turn of a step from its id: `3`, `E3`."""
+    found = re.search(r"\d{1,9}", id_)
+    return int(found.group()) if found else default
+
+
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _whole(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _number(text: Any, default: int) -> int:
-    """The turn of a step from its id: `3`, `E3`."""
-    found = re.search(r"\d{1,9}", str(text))
-    return int(found.group()) if found else default
 
 
 def _schema_constants(tools: Any) -> set[tuple[str, str, str]]:
     """Values that the schemas of tools name: the tool, the place of the argument, and the canonical text."""
     found = set()
-    for tool in _listed(tools):
+    for tool in tools:
         function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
         function = function if isinstance(function, Mapping) else {}
         schema: Any = next(
@@ -259,22 +247,19 @@ def _place(path: str) -> str:
 class _Between:
     """What is known of all trajectories together: constants, branches, and tools that never return anything."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Iterable[_Line]) -> None:
         self._tasks: defaultdict[int, set[int]] = defaultdict(set)  # hashes, of arguments, their values, and tasks
         self._tools: defaultdict[int, set[frozenset[str]]] = defaultdict(set)  # of the next turn, by what came before
         self._heard: set[str] = set()
-        self.last: _Line | None = None
-
-    def add(self, line: _Line) -> None:
-        for prefix, calls in _turns(line):
-            self._tools[prefix].add(frozenset(call.tool for call in calls))
-            for call in calls:
-                for path, text in _texts(call):
-                    self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
-                    self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
-                if not says_nothing(call.result):
-                    self._heard.add(call.tool)
-        self.last = line if line.calls else self.last
+        for line in lines:
+            for prefix, calls in _turns(line):
+                self._tools[prefix].add(frozenset(call.tool for call in calls))
+                for call in calls:
+                    for path, text in _texts(call):
+                        self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
+                        self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
+                    if not says_nothing(call.result):
+                        self._heard.add(call.tool)
 
     def is_constant(self, line: _Line, call: ToolStep, path: str, value: Any) -> bool:
         if is_empty(value):

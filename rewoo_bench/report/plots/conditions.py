@@ -1,9 +1,8 @@
-"""`failure` and `tools`: accuracy and tokens with failing tools, and with more tools; and `latency`."""
+"""`failure`: accuracy and tokens with failing tools; and `latency`."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,12 @@ from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, SeriesStyle
 
-_CELL = ["line", "condition"]  # an architecture's line, and a point on it
 _APART = 0.012  # of the axis, so that intervals don't cover each other
 _MODES = {"empty": "finds nothing", "error": "answers with an error", "timeout": "doesn't answer in time"}
 
 
 def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
-    """Runs with `--tool-failure-rate`: the same questions, a growing share of failing tool calls."""
+    """Accuracy and tokens by `--tool-failure-rate`, on the same questions: a line for each architecture."""
     rates = data.option("tool_failure_rate", 0.0)
     if rates.nunique() < 2:
         rate = ", ".join(f"{rate:g}" for rate in sorted(rates.unique()))
@@ -31,65 +29,23 @@ def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
     modes = data.option("tool_failure_mode", "empty")[(rates > 0).to_numpy(dtype=bool)].unique()
     if len(modes) > 1:
         raise NothingToDraw(f"needs runs of one --tool-failure-mode; here they are {', '.join(sorted(modes))}")
-    rows = data.rows.assign(condition=rates.to_numpy(dtype=float), line=data.rows["architecture"].astype(str))
-    data.only(rows).check_once(*_CELL)
-    meaning = f"A failing tool {_MODES.get(str(modes[0]), str(modes[0]))}."
-    title = "Accuracy and cost with failing tools"
-    return _panels(data.only(_shared(rows)), "share of tool calls that fail", "{:.0%}", title, meaning)
-
-
-def tools(data: PlotData, pair: tuple[str, str]) -> Picture:
-    """Runs of the same architecture with different sets of tools, which run.json says."""
-    runs = set(data.rows["run_id"].astype(str))
-    counts, kinds = {}, {}  # by run and architecture; those of one kind differ only in their tools
-    for run, manifest in data.manifests.items():
-        for entry in manifest.architectures if run in runs else ():
-            counts[run, entry.name] = len(entry.tools)
-            kinds[run, entry.name] = f"{entry.runner} {entry.settings} {entry.exemplars}"
-    keys = list(zip(data.rows["run_id"].astype(str), data.rows["architecture"].astype(str), strict=True))
-    rows = data.rows[[key in counts for key in keys]]
-    known = [key for key in keys if key in counts]
-    rows = rows.assign(condition=[counts[key] for key in known], line=[kinds[key] for key in known])
-    if not (rows.groupby("line")["condition"].nunique() > 1).any():
-        listed = ", ".join(f"{name} {number}" for (_, name), number in counts.items()) or "no run.json"
-        raise NothingToDraw(f"needs runs of one architecture with different numbers of tools; there are: {listed}")
-    names = {kind: min(map(str, part["architecture"].unique()), key=len) for kind, part in rows.groupby("line")}
-    rows = _shared(rows.assign(line=rows["line"].map(names)))
-    data.only(rows).check_once(*_CELL)
-    title = "Accuracy and cost with more tools"
-    return _panels(data.only(rows), "tools offered to the architecture", "{:g}", title, "")
-
-
-def _shared(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the questions that every line has under each of its conditions; of lines with two or more of them."""
-    rows = rows[rows.groupby("line")["condition"].transform("nunique") > 1]
-    cells = len(rows[_CELL].drop_duplicates())
-    times = rows.groupby(["example_id", "trial"])["line"].transform("size")
-    kept = rows[(times == cells).to_numpy(dtype=bool)]
-    if not len(kept):
-        raise NothingToDraw("needs the same questions of one architecture under two conditions or more")
-    return kept
-
-
-def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> Picture:
-    """Accuracy to the left, tokens to the right, a line per architecture."""
-    rows = data.rows
-    ticks = sorted(set(rows["condition"].tolist()))
-    names = list(dict.fromkeys(rows["line"]))
+    rows = data.rows.assign(rate=rates.to_numpy(dtype=float))
+    data.only(rows).check_once("architecture", "rate")
+    data = data.only(_shared(rows))
+    rows, names = data.rows, data.architectures
+    ticks = sorted(set(rows["rate"].tolist()))
     figure, (left, right) = style.sheet(1, 2, style.tall(data.styles[name].wrapped(NAME_WIDTH) for name in names))
     ends: dict[str, tuple[float, float]] = {}
     highest = [0.2]
     for i, name in enumerate(names):
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
-        own = rows[rows["line"] == name]
-        parts = {at + off: own[own["condition"] == at] for at in sorted(set(own["condition"].tolist()))}
+        own, of = data.styles[name], data.of(name)
+        parts = {at + off: of[of["rate"] == at] for at in sorted(set(of["rate"].tolist()))}
         accuracies = [share_right(part) for part in parts.values()]
         tokens = [mean_of_questions(part, "total_tokens") for part in parts.values()]
         for axes, values in ((left, accuracies), (right, tokens)):
-            axes.errorbar(
-                list(parts), [value.estimate for value in values], yerr=arms(values), color=data.styles[name].colour,
-                marker=data.styles[name].marker, capsize=2.5, elinewidth=1,
-            )  # fmt: skip
+            axes.errorbar(list(parts), [value.estimate for value in values], yerr=arms(values), color=own.colour,
+                          marker=own.marker, capsize=2.5, elinewidth=1)  # fmt: skip
         highest += [each.high for each in accuracies if not math.isnan(each.high)]
         ends[name] = (max(parts), tokens[-1].estimate)
     top = min(1.03, 1.12 * max(highest))
@@ -99,19 +55,34 @@ def _panels(data: PlotData, label: str, form: str, title: str, meaning: str) -> 
     right.yaxis.set_major_formatter(lambda value, _: style.count(value))
     for axes in (left, right):
         style.grid(axes)
-        axes.set_xlabel(label)
-        axes.set_xticks(ticks, [form.format(at) for at in ticks])
+        axes.set_xlabel("share of tool calls that fail")
+        axes.set_xticks(ticks, [f"{at:.0%}" for at in ticks])
     oracle = "An oracle is right where its searches found the evidence: this says nothing about a model."
-    note = oracle if data.oracle else ""
-    shown = style.picture(figure, title, meaning, note, "Bars: 95% intervals.", facts=data.facts())
+    shown = style.picture(
+        figure,
+        "Accuracy and cost with failing tools",
+        f"A failing tool {_MODES[str(modes[0])]}.",
+        oracle if data.oracle else "",
+        "Bars: 95% intervals.",
+        facts=data.facts(),
+    )
     style.label_lines(right, ends, data.styles)
     return shown
 
 
+def _shared(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the questions that every architecture has at each of its rates; of those with two or more of them."""
+    rows = rows[rows.groupby("architecture", observed=True)["rate"].transform("nunique") > 1]
+    cells = len(rows[["architecture", "rate"]].drop_duplicates())
+    times = rows.groupby(["example_id", "trial"])["architecture"].transform("size")
+    kept = rows[(times == cells).to_numpy(dtype=bool)]
+    if not len(kept):
+        raise NothingToDraw("needs the same questions of one architecture at two rates or more")
+    return kept
+
+
 _HALF = 0.34  # of a row's height
-_TOP = -0.62  # above the first row: where the heads of the columns are
 _OUTLINE = [withStroke(linewidth=3.5, foreground="white")]
-_P50, _P95 = 46, 96  # where the columns of numbers end, in points to the right of the axes
 
 
 def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -136,10 +107,8 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     axes.set_xlabel("seconds per question, wall time (log scale)")
     style.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
-    _beside(axes, _P50, _TOP, "p50", weight="bold")
     axes.plot([], [], "o", color=GREY, mec="white", ms=9, ls="", label="median, p50 (bar: 95% interval)")
     if any(late):
-        _beside(axes, _P95, _TOP, "p95", weight="bold")
         axes.plot([], [], "|", color=INK, ms=14, mew=2, ls="", label="95th percentile, p95 (bar: 95% interval)")
     style.legend_above(figure)
     runs = data.rows["run_id"].astype(str).unique()
@@ -159,7 +128,7 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
 def _draw_seconds(axes: Axes, at: int, own: SeriesStyle, rows: pd.DataFrame) -> bool:
     """Points, the median as a marker, the 95th percentile as an upright line, and their intervals.
 
-    Returns whether it has the percentile.
+    Returns whether it has the percentile. Both stand in words to the right of the axes.
     """
     seconds, questions = column(rows, "latency_s"), rows["example_id"].to_numpy(dtype=object)
     # Random places within the row: farther out where more values are alike.
@@ -169,23 +138,17 @@ def _draw_seconds(axes: Axes, at: int, own: SeriesStyle, rows: pd.DataFrame) -> 
     places = at + _HALF * (np.random.default_rng(0).uniform(-1, 1, len(values)) * counts[bins] / counts.max())
     chosen = style.drawn(len(seconds))
     axes.scatter(seconds[chosen], places[chosen], s=9, color=own.colour, alpha=0.35, linewidths=0)
-    for share, where in ((0.5, _P50), (0.95, _P95)):
-        quantile = quantile_interval(seconds, share, clusters=questions)
-        known = bool(np.isfinite([quantile.low, quantile.high]).all())
-        if known:
-            axes.plot([quantile.low, quantile.high], [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4,
+    median, late = (quantile_interval(seconds, share, clusters=questions) for share in (0.5, 0.95))
+    is_late = math.isfinite(late.low + late.high)
+    for each in (median, late):
+        if math.isfinite(each.low + each.high):
+            axes.plot([each.low, each.high], [at, at], color=INK, lw=2.2, solid_capstyle="butt", zorder=4,
                       path_effects=_OUTLINE)  # fmt: skip
-        value = quantile.estimate
-        if where == _P50:
-            axes.plot(value, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
-        elif known:
-            axes.plot([value] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
-        if known or where == _P50:
-            _beside(axes, where, at, f"{value:.2f} s" if value < 10 else f"{value:.1f} s")
-    return known
-
-
-def _beside(axes: Axes, where: float, at: float, text: str, **more: Any) -> None:
-    """A text in a column to the right of the axes. Its distance is in points, whatever the width of the axes."""
-    axes.annotate(text, (1, at), xycoords=axes.get_yaxis_transform(), xytext=(where, 0), textcoords="offset points",
-                  ha="right", va="center", **more)  # fmt: skip
+    axes.plot(median.estimate, at, marker=own.marker, color=own.colour, mec="white", ms=9, zorder=5)
+    said = [f"p50 {median.estimate:.3g} s"]
+    if is_late:
+        axes.plot([late.estimate] * 2, [at - _HALF, at + _HALF], color=INK, lw=2, zorder=4, path_effects=_OUTLINE)
+        said.append(f"p95 {late.estimate:.3g} s")
+    axes.annotate("\n".join(said), (1, at), xycoords=axes.get_yaxis_transform(), xytext=(8, 0), va="center",
+                  textcoords="offset points")  # fmt: skip
+    return is_late

@@ -29,14 +29,11 @@ from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import (
-    MODELS,
     UNMETERED,
+    Rows,
     check_columns,
-    flagged,
     left_out,
     model_labels,
-    oracle_rows,
-    read_columns,
     subsets,
 )
 
@@ -69,7 +66,7 @@ class PlotData:
     @property
     def model(self) -> str:
         """The model, with another planner or solver in brackets; several models are joined by `and`."""
-        return " and ".join(model_labels(read_columns(self.rows, MODELS)))
+        return " and ".join(model_labels(Rows(self.rows)))
 
     @property
     def dataset(self) -> str:
@@ -78,7 +75,7 @@ class PlotData:
     @property
     def oracle(self) -> bool:
         """Whether an oracle answered any row: its accuracy and its seconds mean nothing."""
-        return bool(oracle_rows(self.rows).any())
+        return bool(Rows(self.rows).oracle.any())
 
     @property
     def trials(self) -> int:
@@ -107,13 +104,15 @@ class PlotData:
 
     def by(self, column: str) -> PlotData:
         """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
-        return replace(self, rows=pd.concat(subsets(self.rows, column)))
+        parts = ((name, self.rows[mask]) for name, mask in subsets(Rows(self.rows), column).items())
+        named = [part.assign(dataset=part["dataset"].astype(str) + f", {name}") for name, part in parts]
+        return replace(self, rows=pd.concat(named))
 
     def counted(self) -> PlotData:
         """Without failed and unmetered rows; `facts` gives their number. Raises `NothingToDraw` where that is all."""
         mask = left_out(self.rows)
         if mask.all():
-            unmetered = flagged(self.rows, UNMETERED).any()
+            unmetered = Rows(self.rows).flagged(UNMETERED).any()
             why = ", or they are without a metered model call" if unmetered else ""
             raise NothingToDraw(
                 f"needs questions that were answered; the infrastructure failed all {len(self.rows):,} rows{why}"
@@ -159,7 +158,7 @@ class PlotData:
         if self.failed is not None:
             own = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
             lost = self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(own, on=_WHAT_RAN))
-            unmetered = " or without a metered model call" if flagged(self.failed, UNMETERED).any() else ""
+            unmetered = " or without a metered model call" if Rows(self.failed).flagged(UNMETERED).any() else ""
             questions += f" (left out, failed by the infrastructure{unmetered}: {lost})" if lost else ""
         return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from rewoo_bench.analysis.pairs import way_round
 from rewoo_bench.errors import NothingToDraw, UsageError
-from rewoo_bench.report.plots.cache import break_even, cache, cache_map
-from rewoo_bench.report.plots.conditions import failure, latency, tools
+from rewoo_bench.report.plots.break_even import break_even
+from rewoo_bench.report.plots.conditions import failure, latency
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
 from rewoo_bench.report.plots.steps import parts, steps
@@ -63,10 +63,7 @@ FIGURES = {
     "pareto": Drawing(pareto),
     "latency": Drawing(latency),
     "failure": Drawing(failure, faults=True),
-    "tools": Drawing(tools),
     "paper": Drawing(paper, by_dataset=False),
-    "cache": Drawing(cache, unasked=False),
-    "cache-map": Drawing(cache_map, unasked=False),
     BREAK_EVEN: Drawing(break_even, unasked=False),
 }
 
@@ -80,10 +77,9 @@ def draw(
 ) -> Iterator[tuple[str, Picture]]:
     """The figures (those in `only`, or all that need not be named) with their names, one for each data set and model.
 
-    `pair` are the architectures that `ratio`, `cache`, `cache-map` and `break-even` compare, the loop by the plan, and
-    that `steps` draws formulas for.
-    `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure in `only`
-    that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
+    `pair` are the architectures that `ratio` and `break-even` compare, the loop by the plan, and that `steps` draws
+    formulas for. `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure
+    in `only` that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
     """
     check_known("figure", only, FIGURES)
     pair = way_round(*reversed(pair))[::-1]

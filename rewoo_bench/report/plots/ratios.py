@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from rewoo_bench.analysis.pairs import bounds, column
 from rewoo_bench.analysis.prices import sentence
@@ -27,8 +25,6 @@ from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture,
 _KEY = ["example_id", "trial"]
 _AXIS = 40  # characters of an axis' name
 _WIDE = 20  # characters of a line of a name in the legend, which has words before and after it
-_LINES, _FAR_LINES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0), (0.01, 0.1, 1.0, 10.0, 100.0)
-_FAR = 300.0  # times the fewest tokens; where the most are more, there is room for fewer lines
 
 
 def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -36,7 +32,7 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     pairs = _paired(data, *pair)
     up, along = (data.styles[name] for name in pair)
     found = _ratio(pairs)
-    figure, (axes, panel) = style.sheet(1, 2, width_ratios=[2, 1])
+    figure, axes = style.sheet()
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
     low, high = float(spent[["up", "along"]].min().min()) / 1.25, float(spent[["up", "along"]].max().max()) * 1.25
     for which in ("x", "y"):
@@ -44,26 +40,16 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     axes.set_box_aspect(1)
     axes.set_anchor("W")
     style.grid(axes)
-    lowest = float((spent["up"] / spent["along"]).min())
-    for times in _LINES if high < _FAR * low else _FAR_LINES:  # named where they leave the axes: above, or to the right
-        if lowest > 1.5 * times < 1.5 or not low < times * high or not low < high / times:
-            continue
-        axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
-                  ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
-        at, where = ((high / times, high), (0, 4)) if times > 1 else ((high, high * times), (5, 0))
-        axes.annotate(f"{times:g}×" if times >= 1 else f"1/{1 / times:g}×", at, xytext=where, fontsize=8.5, color=INK,
-                      textcoords="offset points", ha="center" if times > 1 else "left",
-                      va="bottom" if times > 1 else "center")  # fmt: skip
+    for times in (1, 2, 5, 10):  # named where they leave the axes at the top
+        if low < high / times:
+            axes.plot([low, high], [low * times, high * times], color=GREY, lw=1.2 if times == 1 else 0.8,
+                      ls="-" if times == 1 else (0, (4, 3)), zorder=1)  # fmt: skip
+            axes.annotate(f"{times}×", (high / times, high), xytext=(0, 8), textcoords="offset points", fontsize=8.5,
+                          ha="center", va="center")  # fmt: skip
     shown = _draw_pairs(axes, spent, up, along, data.oracle)
     axes.set_xlabel(textwrap.fill(f"{along.name}: tokens per question (log scale)", _AXIS))
     axes.set_ylabel(textwrap.fill(f"{up.name}: tokens per question (log scale)", _AXIS))
-    panel.axis("off")
-    panel.legend(*axes.get_legend_handles_labels(), loc="upper left", borderaxespad=0, handletextpad=0.4, borderpad=0)
-    name = f"{up.name} / {along.name}"
-    panel.text(0, 0.27, name if len(name) <= NAME_WIDTH else "ratio of tokens", fontsize=9, va="bottom", color=GREY)
-    panel.text(0, 0.14, f"{found.estimate:.2f}×", fontsize=20, va="bottom", weight="bold")
-    interval = f"95% interval {found.low:.2f} to {found.high:.2f},\nratio of the mean tokens,\npaired by question"
-    panel.text(0, 0.12, interval, fontsize=8.5, va="top", color=GREY)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.05, 1.0), borderaxespad=0.0, handletextpad=0.4)
     both = pd.concat([data.of(name) for name in pair])
     looping = data.counts(both[both["loop_step"].notna()])
     answered = pairs[pairs["up_answered"] & pairs["along_answered"]]
@@ -71,6 +57,7 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     return style.picture(
         figure,
         f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
+        f"Of mean tokens, paired by question; 95% interval {found.low:.2f} to {found.high:.2f}.",
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
@@ -130,7 +117,6 @@ def _draw_pairs(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesS
 
 Intervals = Mapping[str, Interval]
 _MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker and of the visible rim of one below it; most rims
-_MANY = 10  # architectures; with more, points have numbers and the names are in a list
 
 
 def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -149,24 +135,13 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         dollars = data.only(data.rows.assign(thousand=data.rows["cost_usd"] * 1000))
         label = "US$ per 1,000 questions (log scale)"
         costs[label] = {name: mean_of_questions(dollars.of(name), "thousand") for name in right}
-    many = len(right) > _MANY
-    wrapped = {name: data.styles[name].wrapped(NAME_WIDTH) for name in right}
-    texts = {name: str(i) if many else wrapped[name] for i, name in enumerate(right, 1)}
-    labels = {name: f"{texts[name]}  {wrapped[name]}" if many else wrapped[name] for name in right}
-    handles = [
-        Line2D([], [], color=own.colour, marker=own.marker, ms=_MARKER, lw=1, label=labels[name])
-        for name, own in ((name, data.styles[name]) for name in right)
-    ]
-    figure, axes = style.sheet(1, len(costs), style.tall(labels.values()), sharey=True, squeeze=False)
+    wrapped = [data.styles[name].wrapped(NAME_WIDTH) for name in right]
+    figure, axes = style.sheet(1, len(costs), style.tall(wrapped), sharey=True, squeeze=False)
     for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
         _draw_cloud(panel, cost, right, data.styles, inches=6 / len(costs))
         panel.set_xlabel(label)
     axes[0][0].set_ylabel("exact match, share of questions")
     best = front(next(iter(costs.values())), right)
-    if priced:
-        style.legend_above(figure, handles=handles)
-    elif many:
-        axes[0][0].legend(handles=handles, loc="upper left", bbox_to_anchor=(1.03, 1.0), borderaxespad=0.0)
     grey = "The grey band is the Pareto front: no" if priced or len(best) > 1 else "No"
     shown = style.picture(
         figure,
@@ -176,18 +151,8 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         sentence((priced and data.dollars) or "no dollars: not all calls have a price"),
         facts=data.facts(),
     )
-    if not priced or many:  # two panels have room for numbers, but not for names
-        for panel, cost in zip(axes[0], costs.values(), strict=True):
-            points = {name: (cost[name].estimate, right[name].estimate) for name in right}
-            obstacles = band([points[name] for name in front(cost, right)])
-            for name, (x, y) in points.items():  # and along the error bars
-                obstacles += [
-                    (float(at), y) for at in np.linspace(cost[name].low, cost[name].high, 12) if np.isfinite(at)
-                ]
-                obstacles += [
-                    (x, float(at)) for at in np.linspace(right[name].low, right[name].high, 24) if np.isfinite(at)
-                ]
-            style.label_points(panel, points, obstacles, data.styles, texts)
+    ends = {name: (cost[name].estimate, right[name].estimate) for name in right}
+    style.label_lines(axes[0][-1], ends, data.styles)
     return shown
 
 
@@ -198,15 +163,6 @@ def front(cost: Intervals, right: Intervals) -> list[str]:
         if not kept or right[name].estimate > right[kept[-1]].estimate:
             kept.append(name)
     return kept
-
-
-def band(front: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points along the steps of the Pareto front."""
-    places: list[tuple[float, float]] = []
-    for (x, y), (next_x, next_y) in pairwise(front):
-        places += [(float(at), y) for at in np.geomspace(x, next_x, 24)]
-        places += [(next_x, float(at)) for at in np.linspace(y, next_y, 24)]
-    return places
 
 
 def _draw_cloud(

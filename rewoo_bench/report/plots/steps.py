@@ -13,7 +13,6 @@ from rewoo_bench.analysis.cost_laws import (
     FITTED_UP_TO,
     Prediction,
     cut_off,
-    fitted_terms,
     look_ups,
     predict,
     scaled_parts,
@@ -134,20 +133,6 @@ def _law(data: PlotData, name: str, fitted: Prediction) -> str:
         line = f"(h + 1) × {fixed} {sign} h (h + 1) / 2 × {step}"
     else:
         line = fixed if step == "0" else f"{fixed} {sign} {step} h"
-    # The terms that the paper's formula of ReWOO lacks.
-    every = fitted_terms(data.calls[data.calls["architecture"] == name], data.of(name))
-    own = {"the solver's exemplars": every.get("solver's exemplars"), "the LLM tool": every.get("LLM tool's prompts")}
-    shares = []
-    for term, more in own.items():
-        if more:  # `194`, `900 plus 217 per look-up`, `107 per look-up less 105`
-            constant, slope = round(more.fixed), f"{count(abs(round(more.step)))} per look-up"
-            if not round(more.step):
-                shares.append(f"{term} {count(constant)}")
-            elif more.step > 0 > constant:
-                shares.append(f"{term} {slope} less {count(-constant)}")
-            else:
-                shares.append(f"{term} {count(constant)} {'plus' if more.step > 0 else 'less'} {slope}")
-    of_which = f", of which {' and '.join(shares)}" if shares else ""
     if not fitted.held_out:
         error = "not tested, no question needs more look-ups"
     elif fitted.held_out == 1:
@@ -156,7 +141,7 @@ def _law(data: PlotData, name: str, fitted: Prediction) -> str:
         most = f"{fitted.largest:.1%} at most"
         error = f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
     far = ", too far off to be drawn" if fitted.error > _NEAR else ""
-    return f"{data.styles[name].name} {line}{of_which} ({error}{far})"
+    return f"{data.styles[name].name} {line} ({error}{far})"
 
 
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.

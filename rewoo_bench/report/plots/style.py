@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -22,9 +22,7 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
@@ -243,23 +241,19 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
     return found
 
 
-# Names next to lines and points. They don't cover each other and stay on the sheet.
-#
-# Both functions need finished axes: with limits, scales, title and caption.
+# Names next to lines and points. They don't cover each other and stay on the sheet. The axes must be finished: with
+# limits, scales, title and caption.
 
 
 Point = tuple[float, float]
 _SIZE = 8.5  # points of a name
 _LINE_OF_NAME, _AIR = 0.15, 0.03  # inches: a line of a name, and between names
-_HALO = [withStroke(linewidth=2.5, foreground="white")]  # a name on a band or a line stays readable
-_NEAR = 14.0  # points from a marker to its name, if there is room
-_LEADER = 22.0  # a name farther off has a line to its marker
 
 
 def label_lines(axes: Axes, ends: Mapping[str, Point], styles: Mapping[str, SeriesStyle]) -> None:
-    """The architectures' names to the right of the axes, level with the ends of their lines or moved apart.
+    """The architectures' names to the right of the axes, level with their points or the ends of their lines, or apart.
 
-    A thin grey dotted line leads from a name to its line's end: in the line's colour it would look like data.
+    A thin grey dotted line leads from a name to its point: in the architecture's colour it would look like data.
     """
     figure = _drawn(axes)
     inches = axes.bbox.height / figure.dpi
@@ -292,78 +286,6 @@ def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:
     placed = isotonic_regression(np.asarray(heights) - steps).x
     within = np.clip(placed, 0, max(0.0, 1 - steps[-1])) + steps
     return [float(height) for height in within]
-
-
-def label_points(
-    axes: Axes,
-    points: Mapping[str, Point],
-    obstacles: Sequence[Point],
-    styles: Mapping[str, SeriesStyle],
-    texts: Mapping[str, str],
-) -> None:
-    """Texts next to the architectures' points, each where it covers no other text, no point and no obstacle.
-
-    A text far from its point, or closer to another one, has a line to its own. Without a free place, a text may cover
-    obstacles, but no other text.
-    """
-    figure = _drawn(axes)
-    inside, right = axes.bbox, figure.bbox.x1
-    marks = {name: axes.transData.transform(point) for name, point in points.items()}
-    spots = np.array([*marks.values(), *map(axes.transData.transform, obstacles)])
-    taken: list[Bbox] = []
-    for name, point in points.items():
-        style: dict[str, Any] = {
-            "textcoords": "offset points", "va": "center", "color": styles[name].colour, "fontsize": _SIZE,
-            "path_effects": _HALO, "annotation_clip": False, "in_layout": False,
-        }  # fmt: skip
-        alone = axes.annotate(texts[name], point, xytext=(0, 0), **style)
-        size = np.array(alone.get_window_extent().size)
-        alone.remove()
-        best: tuple[float, Point, Bbox, NDArray[np.float64]] | None = None
-        for offset in _offsets():
-            begins = marks[name] + np.array(offset) * figure.dpi / 72
-            far = {other: float(np.hypot(*(mark - begins))) for other, mark in marks.items()}
-            own = far.pop(name)
-            leader = own > _LEADER * figure.dpi / 72 or any(other <= own for other in far.values())
-            box = Bbox.from_bounds(*(begins - size * np.array([_side(offset)[1], 0.5])), *size)
-            line = np.linspace(marks[name], begins, 16 if leader else 0)
-            within = inside.x0 <= box.x0 and box.x1 <= right and inside.y0 <= box.y0 and box.y1 <= inside.y1
-            covered = 0.5 * leader + _covered(box, spots).sum()
-            covered += 10_000 * sum(box.overlaps(other) for other in taken)
-            covered += 1_000 * (not within)
-            covered += 100 * any(_covered(other, line).any() for other in taken)
-            if best is None or covered < best[0]:
-                best = covered, offset, box, line
-            if best[0] < (1 if math.hypot(*offset) > _LEADER else 0.5):
-                break
-        assert best is not None
-        _, offset, box, line = best
-        side, start = _side(offset)
-        arrow = {"arrowstyle": "-", "color": styles[name].colour, "lw": 0.6, "shrinkA": 0, "shrinkB": 3}
-        axes.annotate(
-            texts[name], point, xytext=offset, ha=side, **style,
-            arrowprops={**arrow, "relpos": (start, 0.5)} if len(line) else None,
-        )  # fmt: skip
-        taken.append(box)
-        spots = np.concatenate([spots, line])
-
-
-def _side(offset: Point) -> tuple[Literal["left", "right", "center"], float]:
-    """The side of a text that is at its point, and where on the text the line to it begins: 0 is the left end."""
-    return ("left", 0.0) if offset[0] > 1 else ("right", 1.0) if offset[0] < -1 else ("center", 0.5)
-
-
-def _covered(box: Bbox, places: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """A mask of the places that are in a box."""
-    return np.asarray(np.all((box.min <= places) & (places <= box.max), axis=1))
-
-
-def _offsets() -> Iterator[Point]:
-    """Places around a point, in points: the nearest first, the right before the left."""
-    for radius in (_NEAR, _LEADER - 1, *np.arange(26.0, 200.0, 13.0)):
-        level = (0, 180, 90, -90) if radius <= _LEADER else ()  # a level or upright line would pass for an error bar
-        for degrees in (35, -35, 145, -145, 62, -62, 118, -118, *level):
-            yield radius * math.cos(math.radians(degrees)), radius * math.sin(math.radians(degrees))
 
 
 def _drawn(axes: Axes) -> Figure:

@@ -12,7 +12,7 @@ from plot_fit import check_fits
 
 from rewoo_bench.analysis.cost_laws import PRICES, BreakEven, break_even
 from rewoo_bench.errors import DataError
-from rewoo_bench.report.plots.cache import break_even_map
+from rewoo_bench.report.plots.break_even import break_even_map
 from rewoo_bench.report.plots.style import Picture
 
 PAIR = ("rewoo", "react")

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from claim_runs import found, one_claim, run_folder
 from comparison_rows import system
 from scipy import stats
 
 from rewoo_bench.analysis.claims import Finding
-from rewoo_bench.analysis.claims.run_groups import chain_shape
 from rewoo_bench.analysis.stats.bootstrap import curvature, trend
 
 ABOVE = "above = 0"
@@ -213,18 +211,3 @@ def test_a_trend_has_the_percentiles_of_its_slope_widened_for_few_questions() ->
     each = trend(steps, values)
     assert each.estimate == pytest.approx(np.polyfit(steps, values, 1)[0])
     assert (each.low, each.high) == pytest.approx((low, high), abs=0.02 * (high - low))
-
-
-@pytest.mark.parametrize("steps", [[1, 1, 2, 2], [*[1] * 200, 2, 300]])
-def test_too_few_lengths_show_no_growth(steps: list[int]) -> None:
-    found = curvature(steps, [5 * each for each in steps])
-    assert math.isnan(found.estimate)
-    assert (found.low, found.high) == (-math.inf, math.inf)
-
-
-def test_a_row_without_a_question_type_has_no_look_ups() -> None:
-    rows = pd.DataFrame({"question_type": pd.array(["chain-2x1+1", None, "other", "chain-3x2"], dtype="string")})
-    steps, is_unforeseen = chain_shape(rows)
-    assert steps.dropna().to_dict() == {0: 2, 3: 6}
-    assert is_unforeseen.tolist() == [True, False, False, False]
-    assert len(chain_shape(rows[:0])[0]) == 0

@@ -13,8 +13,7 @@ from comparison_rows import system
 
 from rewoo_bench.analysis.claims import Claim, check, gather, read_claims
 from rewoo_bench.analysis.claims.check import needed, ours, render_claims
-from rewoo_bench.analysis.claims.claim_file import Band
-from rewoo_bench.analysis.claims.run_groups import BY_FORMAT, SCORES
+from rewoo_bench.analysis.claims.run_groups import SCORES
 from rewoo_bench.analysis.stats.paired import (
     Interval,
     difference_of_means,
@@ -56,22 +55,6 @@ def test_a_band_that_is_exactly_right_is_reproduced_with_enough_questions(claim:
     assert few.count("contradicted") <= 2
 
 
-def test_a_share_of_nothing_can_be_reproduced_by_fifty_questions() -> None:
-    claim = BY_ID["failure-react-accuracy"]
-    assert claim.rule.judge(proportion([0] * 50), claim.number, str)[0] == "reproduced"
-    assert claim.rule.judge(proportion([1] * 20 + [0] * 30), claim.number, str)[0] == "contradicted"
-
-
-def test_an_interval_too_wide_says_how_many_questions_one_takes_that_fits() -> None:
-    rule = Band(absolute=0.05)
-    verdict, reason = rule.judge(Interval(0.0, -0.1, 0.1, 50), 0.0, lambda value: f"{value:.2f}")
-    assert verdict == "undecided"
-    assert reason == (
-        "the claim is from -0.05 to 0.05, the interval crosses -0.05 and 0.05, and is wider than the band; "
-        "about 200 questions would fit it"
-    )
-
-
 @pytest.mark.parametrize("tool_calls", [2, 0])
 def test_what_our_design_decides_is_by_construction_also_where_the_claim_fails(tmp_path: Path, tool_calls: int) -> None:
     calls = [{**row, "llm_calls": 3, "tool_calls": tool_calls} for row in system("react", "1" * 8)]
@@ -96,20 +79,6 @@ def command(*arguments: str | Path) -> int | str | None:
     return end.value.code
 
 
-def test_a_chain_that_does_not_fit_the_step_limit_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    wanted = ("run", "--arch", "rewoo,react", "--model", "oracle", "--dataset", "chain?hops=1..8", "--out", out)
-    assert command(*wanted, "-n", "16") == 2
-    told = capsys.readouterr().err
-    assert told.splitlines()[-1].endswith(
-        "chain?hops=1..8 has questions that need 15 steps of 'rewoo', which takes at most 8: give --max-steps 15"
-    )
-    assert not out.exists()
-    assert command(*wanted, "-n", "16", "--max-steps", "15", *SHORT) == 0
-
-
 CHAINS = ["react-quadratic", "rewoo-linear", "gap-widens", "many-steps"]
 ANY_DATA = ["two-calls", "n-plus-one-calls", "react-formula", "rewoo-formula"]
 
@@ -127,22 +96,6 @@ def test_a_suggested_command_decides_its_claim(name: str, tmp_path: Path, capsys
     assert finding.decided is not None
     assert finding.decided.left_out == 0
     assert finding.decided.interval.n >= 12
-
-
-COMMANDS = sorted({needed(claim).partition(";")[0] for claim in BY_ID.values()})
-
-
-@pytest.mark.by_day(19)
-@pytest.mark.parametrize("suggested", COMMANDS)
-def test_a_suggested_command_is_one_that_run_takes(suggested: str, tmp_path: Path) -> None:
-    """The real questions are on the network: the sample stands for them."""
-    arguments = shlex.split(suggested.replace(" --corpus PASSAGES", ""))
-    name = arguments.index("--dataset") + 1
-    data, mark, options = arguments[name].partition("?")
-    if data in BY_FORMAT:
-        arguments[name] = f"sample{mark}{options}"
-    few = ["--model", "oracle", "--out", str(tmp_path / "run"), *SHORT, "-n", "2"]
-    assert command(*arguments, *few) == 0
 
 
 def cut_off(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -244,11 +244,6 @@ def test_data_sets_are_compared_each_for_itself() -> None:
         compare(frame(system(), system("react", dataset="hotpotqa", run_id=B)))
 
 
-def test_a_column_that_an_older_run_lacks_is_unknown() -> None:
-    (only,) = compare(frame(system()).drop(columns="agent_tokens")).systems
-    assert only.means["agent_tokens"] is None
-
-
 def test_the_command_compares_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     runs = [str(write(tmp_path / "a")), str(write(tmp_path / "b", B, architecture="react", tokens=2600))]
     with pytest.raises(SystemExit) as done:

@@ -25,6 +25,7 @@ from rewoo_bench.analysis.summary import (
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load, load_table
+from rewoo_bench.runs.rows import Rows
 
 
 def row(**values: Any) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def test_a_quantile_is_there_where_it_has_an_interval() -> None:
     assert (few.latency_p50_s, few.latency_p50_interval_s) == (None, None)
     assert (some.latency_p50_s, some.latency_p95_s, some.latency_p95_interval_s) == (35.0, None, None)
     assert many.latency_p95_interval_s == (63.0, 71.0)
-    assert "35.5 [27.0, 44.0]" in summary_table([many])
+    assert "35.50 [27.00, 44.00]" in summary_table([many])
     assert summary_table([some]).split("\n\n")[3].splitlines()[-1].split()[4] == "-"
 
 
@@ -137,7 +138,7 @@ def test_failed_questions_are_in_no_mean() -> None:
 def test_a_table_of_pyarrow_is_summarised_as_one_of_pandas(tmp_path: Path) -> None:
     rows = [row(example_id=f"q{i // 2}", trial=i % 2, f1=i / 10, exact_match=i % 3 == 0) for i in range(9)]
     pq.write_table(pa.Table.from_pylist([*rows, row(**FAILED)], schema=QUESTIONS), tmp_path / "questions.parquet")
-    assert summaries_of(load_table(tmp_path)) == summaries_of(load(tmp_path))
+    assert summaries_of(Rows(load_table(tmp_path))) == summaries_of(load(tmp_path))
 
 
 def test_failures_are_shown() -> None:

@@ -15,6 +15,7 @@ from rewoo_bench.analysis.stats.solved import by_trials, difference_of_passes, f
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.budgets import Budget, Ceiling, Floor, check_budgets
+from rewoo_bench.runs.rows import Rows
 
 QUESTIONS = np.repeat(["a", "b", "c"], 4)
 SCORES = np.array([1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0], dtype=float)
@@ -108,7 +109,7 @@ def test_the_gate_limits_them(tmp_path: Path) -> None:
     of = {"architecture": "direct", "dataset": "sample", "model": "mine"}
 
     def checked(**limits: Floor | Ceiling) -> tuple[str, str]:
-        (check,) = check_budgets((Budget(**of, **limits),), rows)  # type: ignore[arg-type]
+        (check,) = check_budgets((Budget(**of, **limits),), Rows(rows))  # type: ignore[arg-type]
         return check.status, check.text
 
     assert checked(every_trial_right=Floor(min=0.8))[0] == "pass"
@@ -117,7 +118,7 @@ def test_the_gate_limits_them(tmp_path: Path) -> None:
     assert status == "warn"  # five questions are too few to fail on
     assert "every_trial_right min: 0.800 of questions with 2 trials is below the minimum of 0.9" in text
     many = pd.concat([rows.assign(example_id=rows["example_id"].astype(str) + str(n)) for n in range(40)])
-    (check,) = check_budgets((Budget(**of, trials_differ=Ceiling(max=0.1, margin=0.05)),), many)  # type: ignore[arg-type]
+    (check,) = check_budgets((Budget(**of, trials_differ=Ceiling(max=0.1, margin=0.05)),), Rows(many))  # type: ignore[arg-type]
     assert check.status == "fail"
-    (check,) = check_budgets((Budget(**of, every_trial_right=Floor(min=0.1)),), rows[rows["trial"] == 0])  # type: ignore[arg-type]
+    (check,) = check_budgets((Budget(**of, every_trial_right=Floor(min=0.1)),), Rows(rows[rows["trial"] == 0]))  # type: ignore[arg-type]
     assert (check.status, "several trials" in check.text) == ("fail", True)

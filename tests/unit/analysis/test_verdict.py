@@ -23,7 +23,7 @@ from rewoo_bench.analysis.verdict import verdict, verdicts_of_run
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, load_table, manifests
-from rewoo_bench.runs.rows import flag_lines
+from rewoo_bench.runs.rows import Rows, flag_lines
 
 RIGHT = "1100" * 15
 
@@ -110,7 +110,7 @@ def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path
     compared = compare(load(run), manifests=manifests(run), intersect=True)
     effect = compared.pairs[0]["total_tokens"]
     assert effect.p < 0.05 < effect.p_holm
-    assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared.verdicts
+    assert verdicts_of_run(Rows(load_table(run)), own_prices(manifests(run))) == compared.verdicts
     assert compared.verdicts[0] == "In tokens react and rewoo are too close to call."
 
 
@@ -285,7 +285,7 @@ def test_a_run_without_calls_has_no_dollars_and_says_why(tmp_path: Path) -> None
 
 
 def test_a_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path: Path) -> None:
-    run, table = run_of_two(tmp_path / "run"), load_table(tmp_path / "run")
+    run, table = run_of_two(tmp_path / "run"), Rows(load_table(tmp_path / "run"))
     pricing, read = pricing_of([run], table, manifests(run)), manifests(run)
     compared = compare(load(run), manifests=read, intersect=True, pricing=pricing_of([run], load(run), read))
     assert verdicts_of_run(table, pricing) == compared.verdicts
@@ -300,7 +300,7 @@ def test_a_recorded_runs_own_sentences_are_those_of_a_comparison_of_it(tmp_path:
     ]
     run = write_run(tmp_path / "run", lines)
     compared = compare(load(run), manifests=manifests(run), intersect=True).verdicts
-    assert verdicts_of_run(load_table(run), own_prices(manifests(run))) == compared
+    assert verdicts_of_run(Rows(load_table(run)), own_prices(manifests(run))) == compared
     assert compared[0] == "In tokens react and rewoo are too close to call."
 
 
@@ -351,7 +351,7 @@ def test_what_an_agent_connected_to_beside_the_gateway_stands_above_the_tables(t
     (run / "traces.jsonl").write_text(json.dumps(trace) + "\n")
     (warning,) = rewoo_bench.compare(run).warnings
     assert warning.startswith("mine: its processes connected to api.elsewhere.example:443 beside the gateway")
-    assert list(flag_lines(load(run), [run])) == [warning]
+    assert list(flag_lines(Rows(load(run)), [run])) == [warning]
 
 
 def test_cached_tokens_follow_the_rule_of_the_dollars_beside_them(tmp_path: Path) -> None:

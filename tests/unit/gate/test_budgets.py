@@ -10,9 +10,11 @@ from gate_runs import FAILED, row, rows, write_run
 
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.gate.budgets import check_budgets, check_tools, read_budgets
+from rewoo_bench.gate.budgets import check_budgets, read_budgets
+from rewoo_bench.gate.tool_sizes import check_tools
 from rewoo_bench.gate.verdict import Check
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import load_table
+from rewoo_bench.runs.rows import Rows
 from rewoo_bench.text.tokens import ToolSize
 
 HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\n'
@@ -27,7 +29,7 @@ def written(folder: Path, limits: str) -> Path:
 
 def checked(folder: Path, limits: str, *lines: dict[str, Any]) -> list[Check]:
     """The checks of these limits on these rows."""
-    found = load(write_run(folder / "run", lines))
+    found = Rows(load_table(write_run(folder / "run", lines)))
     return list(check_budgets(read_budgets(written(folder, limits)), found))
 
 
@@ -111,7 +113,7 @@ def test_the_tokens_of_a_solved_question_have_a_budget(
     lines = [row(n, model=model, exact_match=n < correct) for n in range(count)]
     limits = written(tmp_path, "tokens_per_solved = { at_most = 2000 }")
     limits.write_text(limits.read_text().replace("oracle", model))
-    (check,) = check_budgets(read_budgets(limits), load(write_run(tmp_path / "run", lines)))
+    (check,) = check_budgets(read_budgets(limits), Rows(load_table(write_run(tmp_path / "run", lines))))
     assert (check.status, check.name) == (status, "tokens_per_solved")
     assert said in check.text
 
@@ -136,7 +138,7 @@ def test_accuracy_fails_on_enough_questions_of_a_real_model(
     tmp_path: Path, correct: int, count: int, model: str, status: str
 ) -> None:
     lines = [row(n, model=model, exact_match=n < correct) for n in range(count)]
-    found = load(write_run(tmp_path / "run", lines))
+    found = Rows(load_table(write_run(tmp_path / "run", lines)))
     limits = written(tmp_path, "exact_match = { min = 0.30, margin = 0.02 }")
     limits.write_text(limits.read_text().replace("oracle", model))
     (check,) = check_budgets(read_budgets(limits), found)
@@ -175,7 +177,7 @@ def test_means_are_those_of_questions_as_every_table_has_them(tmp_path: Path) ->
         """
     found = checked(tmp_path, limits.replace("        ", ""), *UNEVEN)
     measured = {check.name: check.measured for check in found}
-    (summary,) = summaries_of(load(tmp_path / "run"))
+    (summary,) = summaries_of(Rows(load_table(tmp_path / "run")))
     assert measured["total_tokens mean"] == summary.total_tokens == 1300
     assert measured["cached_input_tokens mean"] == summary.cached_input_tokens == 250
     assert measured["cached_input_tokens share"] == summary.cached_input_tokens / summary.input_tokens

@@ -193,11 +193,6 @@ def test_the_programs_own_lines_are_no_calls_and_no_faults(tmp_path: Path) -> No
     assert found.unread == {"attachment.content": 1}
 
 
-def test_lines_that_stand_twice_count_once(tmp_path: Path) -> None:
-    lines = session().lines
-    assert len(list(read(tmp_path, [*lines, *lines]).calls)) == 2
-
-
 def test_replies_that_a_later_session_begins_with_count_once(tmp_path: Path) -> None:
     first, second = session(), session()
     second.said("Mend them.")

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from broken_json import trajectories_or_faults
-from recorded_telemetry import file_of
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.imports.documents import records_of
-from rewoo_bench.imports.formats import FORMATS, NO_FIELDS, Fields, Found, read_files
+from rewoo_bench.imports.formats import NO_FIELDS, Fields, Found, read_files
 from rewoo_bench.imports.sources import local_files
 
 CHAT = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
@@ -60,10 +56,6 @@ def test_gzip_and_folders(tmp_path: Path) -> None:
     found = [*read_files([tmp_path])]
     assert tasks(found) == ["t0", "t1"]
     assert [each.is_copy for each in found] == [False, True, False]
-
-
-def test_a_list_of_messages_is_one_conversation(tmp_path: Path) -> None:
-    assert tasks([*read_files([write(tmp_path / "chat.json", json.dumps(CHAT))])]) == ["chat.json"]
 
 
 def test_a_message_a_line_is_one_conversation(tmp_path: Path) -> None:
@@ -121,17 +113,11 @@ def test_a_long_file_of_messages_is_read_a_conversation_after_the_other(tmp_path
     assert {size for *_, size in found} == {2}
 
 
-def test_conversations_at_the_same_time_are_whole_however_many_they_are(tmp_path: Path) -> None:
-    found = read_lines(tmp_path, ({**each, "session_id": n} for each in said("Oslo") * 3 for n in range(2_300)))
-    assert [(int(task), size) for task, _, size in found] == [(n, 8) for n in range(2_300)]
-
-
-def test_lines_that_begin_with_a_message_and_go_on_with_something_else_are_read_each(tmp_path: Path) -> None:
+def test_messages_among_other_records_are_a_conversation(tmp_path: Path) -> None:
     lines = [*CHAT, rows(1)[0], {"rows": 1}, CHAT[0]]
     found = [*read_files([write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, lines)))])]
-    assert tasks(found) == ["t0"]
-    faults = [each.fault for each in found if each.fault]
-    assert [fault.partition(": ")[0] for fault in faults] == [f"a.jsonl, line {number}" for number in (1, 2, 4, 5)]
+    assert sorted(tasks(found)) == ["a.jsonl", "t0"]
+    assert [each.fault.partition(": ")[0] for each in found if each.fault] == ["a.jsonl, line 4"]
 
 
 def test_what_cant_be_read_is_a_line_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -141,8 +127,7 @@ def test_what_cant_be_read_is_a_line_and_the_rest_is_read(tmp_path: Path) -> Non
     assert tasks(found) == ["t0", "t1"]
     faults = [each.fault for each in found if each.fault]
     assert faults == [
-        "a.jsonl, line 2, record 1: no known format: int '1'",
-        "a.jsonl, line 2, record 2: no known format: int '2'",
+        "a.jsonl, line 2: no known format: a list of 2",
         "a.jsonl, line 3: no known format: an object with 'rows'",
         "a.jsonl, line 4: not readable as messages: message 1 is int, expected an object with a role",
     ]
@@ -171,57 +156,17 @@ def test_keys_and_passwords_are_taken_out(tmp_path: Path) -> None:
     assert found.trajectory.question == "use [key] at https://***@host/"
 
 
-@pytest.mark.parametrize(
-    "secret",
-    ["ghp_" + "a1" * 18, "github_pat_" + "a1" * 20, "glpat-" + "a1" * 10, "AKIA" + "A1" * 8, "xoxb-" + "1a" * 10,
-     "hf_" + "aB" * 17, "eyJhbGciOi.eyJzdWIiOi.c2ln", "Bearer " + "a1" * 12, "password: hunter22"],
-)  # fmt: skip
-def test_credentials_of_other_forms_are_taken_out_of_values_and_names(secret: str, tmp_path: Path) -> None:
-    asked = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {secret: secret}}}]}
-    (found,) = read_files([write(tmp_path / "a.json", json.dumps([{"messages": [CHAT[0], asked]}]))])
-    assert secret.split()[-1] not in repr(found.trajectory)
-
-
-def test_a_text_of_many_key_beginnings_takes_no_time(tmp_path: Path) -> None:
-    chat = [{"role": "user", "content": "sk-" * 100_000}, CHAT[1]]
-    start = time.process_time()
-    assert len([*read_files([write(tmp_path / "a.json", json.dumps([{"messages": chat}]))])]) == 1
-    assert time.process_time() - start < 20
-
-
 def test_a_format_that_doesnt_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--format: unknown format 'mesages', did you mean 'messages'"):
         list(read_files([write(tmp_path / "a.json", "[]")], "mesages"))
 
 
-SAMPLES = {
-    "messages": json.dumps(rows(1)),
-    "atif": json.dumps({"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": []}),
-    "otel": "traceloop", "langfuse": "langfuse-api",
-}  # fmt: skip
 """A record of each format, or the name of a file that a package wrote."""
-
-
-def sample(name: str, folder: Path) -> Path:
-    text = SAMPLES[name]
-    return write(folder / "a.json", text) if text[0] in "[{" else file_of(text)
-
-
-@pytest.mark.parametrize("chosen", [each.name for each in FORMATS])
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_record_of_another_format_than_the_chosen_one_is_said(name: str, chosen: str, tmp_path: Path) -> None:
-    path = sample(name, tmp_path)
-    found = [*read_files([path], chosen)]
-    if name == chosen:
-        assert [each.fault for each in found] == [each.fault for each in read_files([path])]
-        return
-    assert found
-    assert all(each.fault.endswith(f": not of the format {chosen}: it looks like {name}") for each in found)
 
 
 def test_a_record_of_no_format_is_said_with_the_chosen_one(tmp_path: Path) -> None:
     (found,) = read_files([write(tmp_path / "a.json", '[{"rows": 1}]')], "otel")
-    said = "not of the format otel, nor of another known one: an object with 'rows'"
+    said = "not of the format otel: no known format: an object with 'rows'"
     assert found.fault == f"a.json, record 1: {said}"
 
 
@@ -230,41 +175,3 @@ def test_missing_files_and_empty_folders_are_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(UsageError, match="has no files of traces"):
         list(read_files([tmp_path]))
-
-
-def test_a_large_document_is_read_item_by_item(tmp_path: Path) -> None:
-    path = tmp_path / "large.json"
-    with path.open("w") as file:  # more than what is read at once
-        file.write('{"info": {}, "simulations": [')
-        row = json.dumps({"task_id": "t", "messages": [{"role": "user", "content": "x" * 1_000_000}, CHAT[1]]})
-        file.write(", ".join([row] * 70))
-        file.write("]}")
-    records = records_of(path)
-    where, first = next(records)
-    assert (where, first["task_id"]) == ("large.json, simulations 1", "t")
-    assert sum(1 for _ in records) == 69
-
-
-def mutated(text: str, random_: random.Random) -> str:
-    """A text with a few changes: of characters, of values, of parts."""
-    for _ in range(random_.randint(1, 4)):
-        place, end = sorted((random_.randrange(len(text) + 1), random_.randrange(len(text) + 1)))
-        piece = random_.choice(
-            ['"role"', "null", "[]", "{}", "1e999", '"tool"', "\\ud800", "}", "[[[", '"x"', "-1", "true"]
-        )
-        text = random_.choice(
-            [text[:place] + piece + text[place:], text[:place] + text[end:], text[:place] + piece + text[end:]]
-        )
-        text = text[:20_000] or "{"
-    return text
-
-
-def test_mutated_files_end_in_rows_or_faults(tmp_path: Path, draws: Callable[[int], int]) -> None:
-    random_ = random.Random(7)
-    asked = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]}
-    got = {"role": "tool", "tool_call_id": "a", "content": "{}"}
-    whole = json.dumps({"task_id": "t", "reward": 1.0, "messages": [*CHAT, asked, got]})
-    path = tmp_path / "a.json"
-    for _ in range(draws(10_000)):
-        path.write_text(mutated(whole, random_), encoding="utf-8", errors="replace")
-        trajectories_or_faults(path)

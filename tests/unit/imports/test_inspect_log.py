@@ -236,37 +236,12 @@ def test_calls_of_a_scorer_arent_the_agents(tmp_path: Path) -> None:
     assert (found.trajectory.solved, found.trajectory.f1) == (False, None)
 
 
-@pytest.mark.parametrize("size", [0, 10, 5000])
-def test_a_log_that_is_cut_off_is_a_line(size: int, log: Any, tmp_path: Path) -> None:
+def test_a_log_that_is_cut_off_is_a_line(log: Any, tmp_path: Path) -> None:
     path = tmp_path / "cut.eval"
-    path.write_bytes(Path(log.location).read_bytes()[:size])
+    path.write_bytes(Path(log.location).read_bytes()[:5000])
     with pytest.raises(DataError, match=r"^cut\.eval: inspect_ai can't read it: ") as refused:
         list(read_files([path]))
     assert "\n" not in str(refused.value)
-
-
-def test_one_sample_at_a_time_is_in_memory(log: Any, tmp_path: Path) -> None:
-    import tracemalloc
-
-    def peak(samples: int) -> int:
-        whole: EvalLog = read_eval_log(log.location)
-        first = whole.samples[0]
-        text = "word " * 40_000
-        whole.samples = [
-            first.model_copy(update={"id": f"s{n}", "metadata": {"text": text + str(n)}}) for n in range(samples)
-        ]
-        whole.eval.dataset.sample_ids = [f"s{n}" for n in range(samples)]
-        path = tmp_path / f"{samples}.eval"
-        write_eval_log(whole, str(path))
-        del whole
-        tracemalloc.start()
-        assert sum(each.trajectory is not None for each in read_files([path])) == samples
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
-
-    peak(2)
-    assert peak(40) < 2 * peak(5)  # eight times the samples
 
 
 def test_a_sample_that_unpacks_to_more_than_64_mb_is_a_line(log: Any, tmp_path: Path) -> None:

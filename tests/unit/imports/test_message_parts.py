@@ -193,4 +193,4 @@ def test_a_part_that_nobody_knows_is_counted_as_unread(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps(ui({"type": "data-notice", "data": {"why": "The pier is closed."}}, SAID)))
     (found,) = read_files([path])
-    assert found.unread == {"parts[].data.why": 1}
+    assert found.unread == {"messages[].parts[].data.why": 1}

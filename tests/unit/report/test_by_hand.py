@@ -13,9 +13,8 @@ from priced_runs import Ask, Cost, ask, costs, sheet, text, write
 import rewoo_bench
 from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.analysis.prices import Pricing, pricing_of
-from rewoo_bench.config.price_sheets import RULES
 from rewoo_bench.errors import DataError, NothingToDraw, UsageError
-from rewoo_bench.report.plots.cache import break_even
+from rewoo_bench.report.plots.break_even import break_even
 from rewoo_bench.report.plots.data import read
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load, manifests
@@ -163,10 +162,6 @@ def test_several_prices_each_have_the_dollars_of_a_comparison_at_them_alone(tmp_
     assert compared(run, "openai").under == ()
 
 
-def test_all_prices_are_those_with_a_short_name(tmp_path: Path) -> None:
-    assert [each.price for each in compared(write(tmp_path / "run", two_questions()), "all").under] == list(RULES)
-
-
 def test_two_architectures_break_even_where_cached_input_costs_as_much(tmp_path: Path) -> None:
     """ReAct has 2,960 in, 1,280 of them cached, and 100 out; ReWOO 2,100 in and 50 out; output is 4 times input.
 
@@ -186,12 +181,6 @@ def test_two_architectures_break_even_where_cached_input_costs_as_much(tmp_path:
     assert "m's prices of 2026-11-24" in shown
 
 
-def test_an_interval_of_few_questions_has_the_mark_of_a_rare_event_and_its_note(tmp_path: Path) -> None:
-    found = compared(write(tmp_path / "run", two_questions()), sheet(tmp_path, AUTOMATIC), "none")
-    assert found.under[0].usd["react"].rare
-    assert "\n? a rare event may be missing: fewer than 20 questions" in str(found)
-
-
 def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
     prompt = (PREFIX, text("q1", 100))
     calls = {
@@ -199,13 +188,6 @@ def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
     }
     line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
     assert line.cached_share == pytest.approx(1280 / (3 * 1380))
-
-
-def test_a_prompt_below_the_minimum_is_never_cached(tmp_path: Path) -> None:
-    prompt = (text("P", 1000),)
-    calls = {("react", "q1"): [ask(0, 10, 1000, 0, *prompt), ask(20, 30, 1000, 0, *prompt)]}
-    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
-    assert line.cached_share == 0
 
 
 def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
@@ -270,39 +252,12 @@ def test_a_schema_that_constrains_the_reply_is_no_part_of_the_prompt(tmp_path: P
     assert found[0] == found[1] == [0, 1280]
 
 
-def test_calls_of_an_older_journal_without_times_are_taken_in_their_order(tmp_path: Path) -> None:
-    prompt = (PREFIX, text("q1", 100))
-    calls = {("react", "q1"): [ask(0, 10, 1380, 0, *prompt, is_timed=False) for _ in range(2)]}
-    line = only(costs(write(tmp_path / "run", calls), sheet(tmp_path, AUTOMATIC)))
-    assert line.cached_share == pytest.approx(1280 / (2 * 1380))
-
-
 def test_calls_of_which_nothing_is_known_have_no_price_under_a_rule_and_it_is_said(tmp_path: Path) -> None:
     run = write(tmp_path / "run", two_questions())
     calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**dict.fromkeys(SHARED))
     calls.to_parquet(run / "calls.parquet")
     with pytest.raises(DataError, match="doesn't say what its prompts share"):
         compared(run, sheet(tmp_path, AUTOMATIC))
-
-
-@pytest.mark.parametrize("name", ["cached_input_tokens", "shared_question_tokens"])
-@pytest.mark.parametrize("number", [-1, 10**9])
-def test_more_cached_than_sent_is_one_line_with_column_and_run(tmp_path: Path, name: str, number: int) -> None:
-    run = write(tmp_path / "run", two_questions())
-    calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**{name: number})
-    calls.to_parquet(run / "calls.parquet")
-    with pytest.raises(DataError) as raised:
-        compared(run, sheet(tmp_path, AUTOMATIC))
-    found = f"the column {name!r} has {number} of 1380 input tokens"
-    assert str(raised.value) == f"{run / 'calls.parquet'}: {found}"
-
-
-def test_calls_without_tokens_have_no_price_and_it_is_said(tmp_path: Path) -> None:
-    run = write(tmp_path / "run", two_questions())
-    calls = pq.read_table(run / "calls.parquet").to_pandas().assign(**dict.fromkeys([*SHARED, "input_tokens"]))
-    calls.to_parquet(run / "calls.parquet")
-    with pytest.raises(DataError, match="the tokens of its single model calls weren't recorded"):
-        compared(run, "none")
 
 
 ROLES = """

@@ -11,7 +11,7 @@ from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
 
 from rewoo_bench.analysis.prices import Pricing, pricing_of
 from rewoo_bench.analysis.summary import summaries_of
-from rewoo_bench.report.overview import overview
+from rewoo_bench.report.overview import claim_lines, overview
 from rewoo_bench.report.rows import question_table
 from rewoo_bench.runs.folder import load, manifests
 
@@ -110,7 +110,7 @@ def test_a_stopped_run_says_how_many_questions_it_was_given(tmp_path: Path) -> N
 
 
 def test_a_claim_has_its_measured_value_with_its_interval() -> None:
-    claims = head_of(GOLDEN_RUN)["claims"]
+    claims = claim_lines([GOLDEN_RUN])
     assert any("[" in each["measured"] for each in claims)
     assert all("inf" not in each["measured"] for each in claims)
 
@@ -118,7 +118,7 @@ def test_a_claim_has_its_measured_value_with_its_interval() -> None:
 def test_a_bound_that_is_infinite_is_called_none(tmp_path: Path) -> None:
     rows = [*questions(1), *questions(1, architecture="react")]
     run = written(tmp_path / "run", rows, changed("dataset", format="hotpotqa"))
-    assert any("[no interval]" in each["measured"] for each in head_of(run)["claims"])
+    assert any("[no interval]" in each["measured"] for each in claim_lines([run]))
 
 
 def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:

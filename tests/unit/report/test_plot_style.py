@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.text import Annotation
 
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.config.names import bundled_names
-from rewoo_bench.report.plots.ratios import METHODS, band, front, published
-from rewoo_bench.report.plots.style import MANY, drawn, label_points, sampled, series_styles, sheet, spread
+from rewoo_bench.report.plots.ratios import METHODS, front, published
+from rewoo_bench.report.plots.style import MANY, drawn, sampled, series_styles, spread
 
 BUNDLED = bundled_names("architectures")
 STYLES = series_styles(BUNDLED)
-NAMES = {name: style.name for name, style in STYLES.items()}
 
 
 @pytest.mark.parametrize("others", [["mine"], [f"rewoo?max_steps={n}" for n in (4, 5)], ["yours", "react?style=chat"]])
@@ -64,10 +61,6 @@ def test_of_many_points_the_same_ones_are_drawn_every_time() -> None:
     assert sampled(MANY) == ""
 
 
-def test_labels_that_do_not_meet_stay_where_they_are() -> None:
-    assert spread([0.1, 0.5, 0.9], [0.1, 0.1, 0.1]) == pytest.approx([0.1, 0.5, 0.9])
-
-
 def test_the_front_is_what_nothing_beats_in_both() -> None:
     def at(**values: float) -> dict[str, Interval]:
         return {name: Interval(value, value, value, 9) for name, value in values.items()}
@@ -81,40 +74,3 @@ def test_the_papers_ratios_follow_from_its_table() -> None:
     for data, ratio in (("hotpotqa", 4.93), ("triviaqa", 3.14)):
         assert table[data]["react"]["tokens"] / table[data]["rewoo"]["tokens"] == pytest.approx(ratio, abs=0.005)
     assert all(0 < block[method]["exact_match"] < 100 for block in table.values() for method in METHODS)
-
-
-def test_a_name_begins_closer_to_its_own_point_than_to_any_other() -> None:
-    figure, axes = sheet()
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    points = {"rewoo": (0.500, 0.54), "rewoo-react": (0.502, 0.57), "react": (0.9, 0.5)}
-    label_points(axes, points, [(0.6, 0.59)], STYLES, NAMES)  # keeps the upper one's first place from it
-    figure.draw_without_rendering()
-    at = {name: axes.transData.transform(point) for name, point in points.items()}
-    assert len(axes.texts) == 3
-    for text in axes.texts:
-        assert isinstance(text, Annotation)
-        begins = axes.transData.transform(text.xy) + np.array(text.xyann) * figure.dpi / 72
-        nearest = min(at, key=lambda name: float(np.hypot(*(at[name] - begins))))
-        assert STYLES[nearest].name == text.get_text()
-
-
-def test_a_name_keeps_off_the_front() -> None:
-    figure, axes = sheet()
-    axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
-    points = {"direct": (260.0, 0.11), "cot": (430.0, 0.09), "rewoo": (1700.0, 0.27)}
-    places = band([points["direct"], points["rewoo"]])
-    label_points(axes, points, places, STYLES, NAMES)
-    figure.draw_without_rendering()
-    spots = axes.transData.transform(places)
-    assert len(axes.texts) == 3
-    for text in axes.texts:
-        assert not any(text.get_window_extent().contains(*spot) for spot in spots)
-
-
-def test_a_name_at_the_bottom_keeps_off_the_ticks() -> None:
-    figure, axes = sheet()
-    axes.set(xlim=(100, 4000), xscale="log", ylim=(0, 0.4))
-    points = {"react-native": (200.0, 0.0), "direct": (240.0, 0.2)}
-    label_points(axes, points, band(list(points.values())), STYLES, NAMES)
-    figure.draw_without_rendering()
-    assert all(text.get_window_extent().y0 >= axes.bbox.y0 for text in axes.texts)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from plot_fit import check_fits
-from plot_runs import model_run, oracle_run, with_tool, write_questions
+from plot_runs import model_run, oracle_run, write_questions
 
 import rewoo_bench
 from rewoo_bench.analysis.cost_laws import predict
@@ -149,19 +149,11 @@ def test_python_and_the_command_line_have_one_list_of_figures(
     chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plot(chains, "--only", "foo") == 2
-    with pytest.raises(UsageError, match=r"^unknown figure 'foo'; available: break-even, cache, cache-map, ") as raised:
+    with pytest.raises(UsageError, match=r"^unknown figure 'foo'; available: break-even, ") as raised:
         rewoo_bench.plot(chains, out=tmp_path, only=["foo"])
     assert str(raised.value) in capsys.readouterr().err
     files = rewoo_bench.plot(chains, out=tmp_path, only=["break-even"], formats=["svg"])
     assert [path.name for path in files] == ["break-even.svg", "captions.md"]
-
-
-def test_a_break_even_map_is_of_the_pair(chains: Path, tmp_path: Path) -> None:
-    out = tmp_path / "maps"
-    asked = ("--only", "break-even", "--prices", "openai:gpt-5-mini", "--format", "png")
-    assert plot(chains, *asked, "--pair", "react,direct", "--out", out) == 0
-    assert {path.stem for path in out.glob("*.png")} == {"break-even"}
-    assert "ReAct per dollar of direct" in (out / "captions.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +161,7 @@ def test_a_break_even_map_is_of_the_pair(chains: Path, tmp_path: Path) -> None:
     [
         (
             ["--only", "ratio,parto"],
-            "unknown figure 'parto', did you mean 'pareto'? available: break-even, cache, cache-map, failure",
+            "unknown figure 'parto', did you mean 'pareto'? available: break-even, failure",
         ),
         (["--format", "svgz"], "unknown format 'svgz', did you mean 'svg'? available: png, svg"),
         (
@@ -192,8 +184,8 @@ def test_the_ratio_is_that_of_the_comparison(chains: Path) -> None:
     rows = rewoo_bench.load(chains)
     compared = rewoo_bench.compare(rows[rows["architecture"] != "direct"], baseline="rewoo")
     found = compared.pairs[0]["total_tokens"].interval
-    assert f"{found.estimate:.2f}×" in texts(picture)
-    assert f"95% interval {found.low:.2f} to {found.high:.2f}" in texts(picture)
+    assert f"ReAct took {found.estimate:.2f} times the tokens" in texts(picture)
+    assert f"95% interval {found.low:.2f} to {found.high:.2f}" in picture.caption
 
 
 def test_the_ratio_where_both_answered_and_loops_are_in_the_caption(tmp_path: Path) -> None:
@@ -218,19 +210,6 @@ def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_s
     assert "n = 4 questions" in picture.caption
 
 
-def test_failing_runs_are_in_no_other_figure(failing: list[Path]) -> None:
-    ((_, picture),) = draw(read(failing), only=["parts"])
-    ((_, alone),) = draw(read(failing[:1]), only=["parts"])
-    assert texts(picture) == texts(alone)
-
-
-def test_architectures_that_differ_in_their_tools_alone_are_one_line(tmp_path: Path) -> None:
-    folder = oracle_run(tmp_path / "run", "rewoo", with_tool(tmp_path / "own", "rewoo"), "direct", questions=3)
-    ((_, picture),) = draw(read([folder]), only=["tools"])
-    assert [line.get_text() for line in picture.figure.axes[1].get_xticklabels()] == ["2", "3"]
-    assert "rewoo-3" not in texts(picture)
-
-
 def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Path) -> None:
     drawn = dict(draw(read([model_run(tmp_path / "run")])))
     assert list(drawn) == ["ratio", "pareto", "latency", "paper"]
@@ -240,13 +219,6 @@ def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Pat
     assert "HotpotQA, ReAct / ReWOO tokens: 4.93× in the paper" in drawn["paper"].caption
     assert {"9,795", "1,986", "32.2", "30.4", "50.0", "66.7"} <= set(texts(drawn["paper"]).splitlines())
     assert "n = 6 questions · openai/small_1 · hotpotqa · 2026-03-04" in texts(drawn["ratio"])
-
-
-def test_a_model_that_is_never_right_and_one_question_are_drawn_too(tmp_path: Path) -> None:
-    run = model_run(tmp_path / "run")
-    rows = rewoo_bench.load(run)
-    write_questions(run, rows.assign(exact_match=False, trial=0)[rows["example_id"] == "q1"])
-    assert list(dict(draw(read([run])))) == ["ratio", "pareto", "latency", "paper"]
 
 
 def test_known_prices_add_dollars(tmp_path: Path) -> None:
@@ -292,17 +264,6 @@ def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made
     assert "may reach beyond the points" in picture.caption
 
 
-def test_calls_whose_prompts_have_no_known_parts_are_not_drawn(chains: Path, tmp_path: Path) -> None:
-    shutil.copytree(chains, tmp_path / "old")
-    calls = pd.read_parquet(chains / "calls.parquet")
-    calls.assign(found_tokens=None).to_parquet(tmp_path / "old" / "calls.parquet")
-    skipped: dict[str, str] = {}
-    drawn = dict(draw(read([tmp_path / "old"]), only=["steps", "parts"], on_skip=skipped.__setitem__))
-    assert "not tested, no question needs more look-ups" in drawn["steps"].caption
-    assert "of which" not in drawn["steps"].caption
-    assert skipped["parts"].endswith("found_tokens, which this run lacks")
-
-
 def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
     run = model_run(tmp_path / "run", latency_s=None)
     rows = rewoo_bench.load(run)
@@ -313,23 +274,3 @@ def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> Non
     drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
     assert "(left out, failed by the infrastructure: ReWOO 1)" in drawn["pareto"].caption
     assert skipped == {"latency": "needs latency_s, which replayed and resumed questions lack"}
-
-
-def test_captions_of_figures_that_are_still_there_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = model_run(tmp_path / "run")
-    assert plot(run, "--only", "ratio,pareto", "--format", "svg") == 0
-    (run / "plots" / "ratio.svg").unlink()
-    assert plot(run, "--only", "latency", "--format", "svg") == 0
-    captions = (run / "plots" / "captions.md").read_text(encoding="utf-8")
-    assert [line for line in captions.splitlines() if line.startswith("#")] == ["# Figures", "## latency", "## pareto"]
-    assert captions.count("n = 6 questions") == 2
-
-
-def test_a_caption_says_that_unmetered_rows_are_left_out(tmp_path: Path) -> None:
-    run = model_run(tmp_path / "run")
-    rows = rewoo_bench.load(run)
-    rows["flags"] = [["unmetered"], *[[] for _ in range(len(rows) - 1)]]
-    write_questions(run, rows)
-    drawn = dict(draw(read([run]), only=["pareto"]))
-    left_out = "(left out, failed by the infrastructure or without a metered model call: ReWOO 1)"
-    assert left_out in drawn["pareto"].caption

@@ -9,22 +9,21 @@ import pyarrow as pa
 from claim_runs import run_folder
 from comparison_rows import frame, system
 
-from rewoo_bench.analysis.pairs import pair_columns, paired
+from rewoo_bench.analysis.pairs import paired
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.runs.past_runs import past_run
-from rewoo_bench.runs.rows import failed, left_out
+from rewoo_bench.runs.rows import Rows
 
 
 def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None:
     for missing in (None, pd.NA, float("nan")):
         rows = pd.DataFrame({"exact_match": [True, missing, False], "stop_reason": ["answered", "error", "step_limit"]})
-        assert failed(rows).tolist() == [False, True, False]
-    arrow = pd.DataFrame({"exact_match": pd.array([True, None, False], dtype="boolean")})
-    assert failed(arrow).tolist() == [False, True, False]
+        assert Rows(rows).failed.tolist() == [False, True, False]
 
 
 def test_a_pair_is_left_out_where_either_failed() -> None:
-    a, b = (pair_columns(frame(system(name, matches))) for name, matches in (("a", "1-0-1"), ("b", "-100-")))
+    rows = Rows(frame(system("a", "1-0-1"), system("b", "-100-")))
+    a, b = rows.groups("architecture").values()
     pair = paired("sample", ("a", a), ("b", b), oracle=False)
     assert (pair.rows, pair.left_out) == (5, 4)
     assert pair["total_tokens"].interval.n == 1
@@ -33,12 +32,10 @@ def test_a_pair_is_left_out_where_either_failed() -> None:
 
 def test_an_answer_without_a_metered_call_is_in_no_mean() -> None:
     flags = [[], ["unmetered"], ["no_call"], None]
-    rows = pd.DataFrame({"exact_match": [True] * 4, "flags": flags})
-    arrow = pa.table({"exact_match": [True] * 4, "flags": pa.array(flags, pa.list_(pa.string()))})
-    assert failed(rows).tolist() == [False] * 4
-    for each in (rows, arrow.to_pandas(), arrow.to_pandas(types_mapper=pd.ArrowDtype)):
-        assert left_out(each).tolist() == [False, True, False, False]
-    assert left_out(rows.drop(columns="flags")).tolist() == [False] * 4
+    values = {"exact_match": [True] * 4, "stop_reason": ["answered"] * 4}
+    arrow = pa.table({**values, "flags": pa.array(flags, pa.list_(pa.string()))})
+    for each in (arrow, pd.DataFrame({**values, "flags": flags}), arrow.to_pandas(types_mapper=pd.ArrowDtype)):
+        assert Rows(each).left_out.tolist() == [False, True, False, False]
 
 
 def test_the_list_of_runs_leaves_the_same_rows_out(tmp_path: Path) -> None:

@@ -21,9 +21,7 @@ from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.evaluation.resume import resumed
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.report.plots.draw import draw, read
-from rewoo_bench.runs.folder import LOCK
-from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish, restore
-from rewoo_bench.system.files import locked
+from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish
 from rewoo_bench.text.scoring import score
 
 
@@ -142,17 +140,6 @@ def test_a_published_run_cant_be_resumed(run: BenchRun, tmp_path: Path) -> None:
     publish(run.folder, tmp_path / "out")
     with pytest.raises(UsageError, match="a published run can't be resumed: it has no journal"):
         resumed(tmp_path / "out", {})
-
-
-@pytest.mark.anyio
-async def test_a_copy_is_not_restored_into_the_folder_of_a_run_that_goes_on(run: BenchRun, tmp_path: Path) -> None:
-    publish(run.folder, tmp_path / "out")
-    (tmp_path / "folder").mkdir()
-    with (
-        locked(tmp_path / "folder" / LOCK, "busy"),
-        pytest.raises(UsageError, match="another process is at work on this run"),
-    ):
-        await restore(tmp_path / "out", tmp_path / "folder", {"options": {}})
 
 
 def test_what_cant_be_published_is_one_line(run: BenchRun, tmp_path: Path) -> None:

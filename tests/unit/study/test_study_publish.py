@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from zlib import decompress
 
 import anyio
 import numpy as np
@@ -22,19 +19,16 @@ import pytest
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import holm, p_of_margin
-from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, SpecError, UsageError
-from rewoo_bench.runs.columns import CALLS, QUESTIONS
+from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.runs.publish import publish, rescore, restore
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
-from rewoo_bench.study.publish import filled, outcomes_table, page_of, publish_study
-from rewoo_bench.study.rounds import SessionChoices, run_study, study_status
+from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
+from rewoo_bench.study.rounds import SessionChoices, run_study
+from rewoo_bench.study.status import study_status
 
 DECLARED = """
 [study]
@@ -162,49 +156,6 @@ def test_a_run_with_a_change_stands_beside_the_main_run_on_its_questions(made: t
     assert figure.estimate == pytest.approx(react.mean() / rewoo.mean())
 
 
-def test_a_table_of_ratios_has_the_main_runs_beside_those_of_some_cells(
-    made: tuple[Study, Path], tmp_path: Path
-) -> None:
-    study, folder = made
-    results = read_results(study, folder)
-
-    def table(place: str) -> list[list[str]]:
-        made = filled(results, folder, f"{{{{table {place}}}}}", tmp_path)
-        return [line.strip("| ").split(" | ") for line in made.splitlines()]
-
-    short, main = "short-sample-oracle", "main, these questions"
-    heads, _, row = table("ratios short")
-    changed = f"{short}/react?max_exemplars=0 / rewoo?max_exemplars=0"
-    both = [
-        f"{of}/{price}" for price in ("total_tokens", "openai") for of in (changed, f"{short}/{main}/react / rewoo")
-    ]
-    assert row == [
-        short,
-        changed.removeprefix(f"{short}/"),
-        "5",
-        *(results.figures[name].text for name in both),
-        "-",  # an oracle's accuracy
-    ]
-    assert heads[3:5] == ["tokens", main]
-    assert [row[0] for row in table("ratios")[2:]] == [row[0] for row in table("ratios short,twice,main,map")[2:]]
-    (twice,) = table("ratios twice")[2:]
-    assert (twice[4], twice[6]) == ("-", "-")  # neither is a ReAct or a ReWOO
-
-
-def test_a_table_names_the_model_of_each_run_where_they_differ(made: tuple[Study, Path], tmp_path: Path) -> None:
-    study, folder = made
-    results = read_results(study, folder)
-    main, short = (next(each for each in results.cells if each.cell.cells == name) for name in ("main", "short"))
-    for model, head, first, last in (
-        ("oracle", "data set", "sample", "sample"),
-        ("other", "data set, model", "sample, oracle", "sample, other"),
-    ):
-        cells = [main, replace(short, cell=replace(short.cell, model=model))]
-        lines = filled(replace(results, cells=cells), folder, "{{table means main,short}}", tmp_path).splitlines()
-        names = [line.strip("| ").split(" | ")[0] for line in lines]
-        assert (names[0], names[2], names[-1]) == (head, first, last)
-
-
 def test_the_map_has_prices_with_more_tokens_before_each_prompt(made: tuple[Study, Path]) -> None:
     study, folder = made
     figures = read_results(study, folder).figures
@@ -304,10 +255,9 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
             page_of(read_results(study, folder), folder)
         assert len(str(refused.value)) < 400
-        for misspelt in ("means twise", "ratios short,twise", "means", "ratois"):
-            page.write_text(f"{{{{table {misspelt}}}}}")
-            with pytest.raises(SpecError, match="unknown figure"):
-                page_of(read_results(study, folder), folder)
+        page.write_text("{{table means twise}}")
+        with pytest.raises(SpecError, match="unknown figure"):
+            page_of(read_results(study, folder), folder)
         page.write_text(
             "{{range map openai}}; {{range map,map none}}; {{range map none react / rewoo}}; "
             "{{reached tokens/sample/oracle}}\n{{asking 50 main}}\n{{table means twice}}"
@@ -339,10 +289,7 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
 @pytest.mark.parametrize(
     ("place", "filled"),
     [
-        ("{{tokens/sample/oracle}}", "(not run)"),
         ("{{n tokens/sample/oracle}}, {{verdict tokens/sample/oracle}}", "(not run), (not run)"),
-        ("{{reached tokens/sample/oracle}}", "(not run)"),
-        ("{{main-sample-oracle/react / rewoo/openai}}", "(not run)"),
         ("{{missing/react/plannable}}", "(not run)"),
         ("{{range pages openai}} {{asking 50 main}}", "(not run) (not run)"),
         ("{{short-sample-oracle/rewoo/in loops}}", "(unknown)"),
@@ -419,16 +366,6 @@ def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path]
         publish_study(study, tmp_path / "page/runs", tmp_path / "page")
     assert {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()} == before
 
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site/index.html").write_text("Mine")
-    with pytest.raises(UsageError, match="is of no earlier page"):
-        publish_study(study, folder, tmp_path / "site")
-    assert (tmp_path / "site/index.html").read_text() == "Mine"
-    (tmp_path / "page/figures.csv").unlink()
-    (tmp_path / "page/figures.csv").symlink_to(tmp_path / "site/index.html")
-    publish_study(study, folder, tmp_path / "page")
-    assert (tmp_path / "site/index.html").read_text() == "Mine"
-
 
 def test_a_publication_of_more_questions_is_not_replaced(made: tuple[Study, Path], tmp_path: Path) -> None:
     study, folder = made
@@ -441,58 +378,14 @@ def test_a_publication_of_more_questions_is_not_replaced(made: tuple[Study, Path
     assert {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()} == before
 
 
-def test_the_words_of_a_page_are_not_said_where_one_of_its_models_was_asked_nothing(
-    made: tuple[Study, Path], tmp_path: Path
-) -> None:
-    _, folder = made
-    declared = DECLARED.replace("[models]", '[models]\nother.model = "oracle?extra_steps=1"', 1)
-    cells = '\n[[cells]]\nname = "more"\nmodels = ["other"]\ndatasets = ["sample"]\narchitectures = ["rewoo"]\nn = 3\n'
-    study = conditions_study(tmp_path, declared + cells)
-    study.file.with_name("page.md").write_text("It is never wrong.")
-    page = page_of(read_results(study, folder), folder)
-    assert "never wrong" not in page
-    assert page.endswith("page.md isn't used, since its words are of other runs: `other` was asked nothing.\n")
-
-
-def test_a_file_that_this_machines_values_make_whole_has_a_page(made: tuple[Study, Path]) -> None:
+def test_a_damaged_table_is_named(made: tuple[Study, Path], tmp_path: Path) -> None:
     study, folder = made
-    page = page_of(read_results(replace(study, declared={}), folder), folder)
-    assert "| main-sample-oracle | 12 | 12 | as declared |" in page
-
-
-def test_a_table_that_isnt_whole_is_named(made: tuple[Study, Path], tmp_path: Path) -> None:
-    study, folder = made
-    publish_study(study, folder, tmp_path / "page")
-    run = tmp_path / "page/runs/main-sample-oracle"
-    table = pq.read_table(run / "questions.parquet")
-    for content, said in (
-        (pa.concat_tables([table, table.slice(0, 1)]), "rows of a question twice"),
-        (changed_tokens(table, -5.0), "main-sample-oracle.*negative"),
-    ):
-        pq.write_table(content, run / "questions.parquet")
-        with pytest.raises(DataError, match=said):
-            read_results(study, tmp_path / "page/runs")
-    (run / "questions.parquet").write_bytes(b"PAR1 and no more")
+    shutil.copytree(folder, tmp_path / "runs")
+    (tmp_path / "runs/main-sample-oracle/questions.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match="main-sample-oracle"):
-        read_results(study, tmp_path / "page/runs")
-    (status, *_) = anyio.run(partial(study_status, study, study.cells, tmp_path / "page/runs"))
+        read_results(study, tmp_path / "runs")
+    (status, *_) = anyio.run(partial(study_status, study, study.cells, tmp_path / "runs"))
     assert "questions.parquet" in str(status.stale)
-
-
-def changed_tokens(table: pa.Table, value: float) -> pa.Table:
-    column = table.schema.get_field_index("total_tokens")
-    return table.set_column(column, "total_tokens", pa.array([int(value)] * len(table), table["total_tokens"].type))
-
-
-def test_a_page_that_isnt_utf8_is_one_line(made: tuple[Study, Path]) -> None:
-    study, folder = made
-    page = study.file.with_name("page.md")
-    page.write_bytes(b"caf\xe9")
-    try:
-        with pytest.raises(SpecError, match="isn't UTF-8"):
-            page_of(read_results(study, folder), folder)
-    finally:
-        page.unlink()
 
 
 def test_fewer_questions_in_the_file_dont_make_a_first_look_the_last_one(tmp_path: Path) -> None:
@@ -542,16 +435,6 @@ def test_a_run_keeps_the_names_of_its_architectures_when_the_file_has_them_in_an
     assert not [name for name in results.figures if "/cot/" in name and name.startswith("main")]
 
 
-def test_the_page_names_the_model_that_was_asked(tmp_path: Path) -> None:
-    declared = DECLARED.replace('model = "oracle"', 'model = "oracle?extra_steps=1"')
-    study = conditions_study(tmp_path, declared)
-    anyio.run(partial(run_study, study, study.cells[:1], tmp_path / "runs", SessionChoices(n=1)))
-    study.file.with_name("page.md").write_text("{{model oracle}} {{asking 50 main}} {{verdict tokens/sample/oracle}}")
-    publish_study(study, tmp_path / "runs", tmp_path / "page")  # of one question no interval is drawn
-    page = (tmp_path / "page" / "README.md").read_text("utf-8")
-    assert page.endswith("\n\noracle?extra_steps=1 (unknown) so far: undecided\n")
-
-
 def test_the_words_of_a_page_are_not_said_of_another_model(tmp_path: Path) -> None:
     study = conditions_study(tmp_path, DECLARED)
     study.file.with_name("page.md").write_text("It is never wrong.")
@@ -568,23 +451,6 @@ def test_the_words_of_a_page_are_not_said_of_another_model(tmp_path: Path) -> No
         assert "| main-sample-oracle | 2 | 12 | as declared, of another model |" in page
         assert page.endswith("of other runs: `oracle` is oracle?extra_steps=1, there oracle.\n")
         assert (tmp_path / "page/prices.png").is_file()
-
-
-def test_where_all_questions_are_answered_the_ratio_where_both_answered_is_that_of_all(
-    made: tuple[Study, Path],
-) -> None:
-    figures = read_results(*made).figures
-    name = "main-sample-oracle/react / rewoo/total_tokens"
-    assert figures[f"{name}, both answered"] == figures[name]
-
-
-def test_an_architecture_that_a_run_lacks_is_in_its_table(made: tuple[Study, Path], tmp_path: Path) -> None:
-    study, folder = made
-    main = study.cells[0]
-    more = replace(main, options=replace(main.options, architectures=("rewoo", "cot", "react")))
-    page = page_of(read_results(replace(study, cells=[more]), folder), folder)
-    assert "| sample | react | 12 |" in page
-    assert "| sample | cot | 0 | - | - |" in page
 
 
 def test_of_a_whole_data_set_a_verdict_is_so_far_until_it_has_all(tmp_path: Path) -> None:
@@ -661,166 +527,3 @@ async def test_a_run_begun_before_the_day_of_declaration_decides_nothing(tmp_pat
     (outcome,) = read_results(study, tmp_path / "runs").outcomes
     assert outcome.exploratory == "begun before the study was declared"
     assert math.isnan(outcome.p_holm)
-
-
-@pytest.mark.anyio
-async def test_a_published_study_goes_on_where_its_runs_are_lost(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path)
-    await run_study(study, study.cells, tmp_path / "lost", SessionChoices(n=5))
-    publish_study(study, tmp_path / "lost", tmp_path / "page")
-    before = tmp_path / "page" / "runs" / study.cells[1].name
-
-    elsewhere = SessionChoices(published=tmp_path / "page")
-    end = await run_study(study, study.cells, tmp_path / "runs", elsewhere)
-    assert not end.unfinished
-    await run_study(study, study.cells, tmp_path / "whole")
-
-    after = tmp_path / "runs" / study.cells[1].name
-    for file, keys in (
-        ("questions.parquet", ["architecture", "example_id", "trial"]),
-        ("calls.parquet", ["architecture", "example_id", "trial", "place", "role", "kind", "started_at"]),
-    ):
-        old, new = (pd.read_parquet(folder / file).sort_values(keys, ignore_index=True) for folder in (before, after))
-        kept = new[new["example_id"].isin(old["example_id"])].reset_index(drop=True)
-        pd.testing.assert_frame_equal(kept, old)  # to the prefixes that earlier prompts had, and the times
-        assert len(new) > len(old)
-    figures = {
-        name: {key: each.estimate for key, each in read_results(study, tmp_path / name).figures.items()}
-        for name in ("runs", "whole")
-    }
-    asked_at_once = {key for key in figures["whole"] if key.endswith(("llm_calls", "total_tokens", "exact_match"))}
-    assert asked_at_once
-    for key in asked_at_once:
-        assert figures["runs"][key] == pytest.approx(figures["whole"][key])
-
-    manifest = read_manifest(after)
-    assert manifest.published is None
-    assert manifest.restored_rows == 10
-    assert manifest.study == read_manifest(before).study
-    publish_study(study, tmp_path / "runs", tmp_path / "page")  # the same folder again, with more questions
-    assert read_manifest(before).dataset.examples == 12
-    assert rescore(before).different == []
-
-
-@pytest.mark.anyio
-async def test_a_published_study_goes_on_where_its_files_lie_elsewhere(tmp_path: Path) -> None:
-    """Paths aren't published: a file with the same content is the same data set."""
-    for place, n in (("here", 3), ("there", 5)):
-        (tmp_path / place).mkdir()
-        questions, pages = (
-            shutil.copy(bundled_folder("datasets") / "sample" / name, tmp_path / place)
-            for name in ("questions.jsonl", "passages.jsonl")
-        )
-        files = f'dataset = "{questions}"\nsample.corpus = "{pages}"'
-        study = conditions_study(tmp_path, CONDITIONS.replace('dataset = "sample"', files, 1))
-        chosen = SessionChoices(n=n, published=tmp_path / "page" if place == "there" else None, say=lambda line: None)
-        end = await run_study(study, study.cells, tmp_path / f"runs-{place}", chosen)
-        assert not end.unfinished
-        publish_study(study, tmp_path / f"runs-{place}", tmp_path / "page")
-    assert {len(load(tmp_path / "page" / "runs" / each.name)) for each in study.cells} == {10}
-
-
-@pytest.mark.anyio
-async def test_restored_rows_have_the_models_name_as_later_rows_have_it(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path)
-    await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(n=2))
-    published = tmp_path / "published"
-    publish(tmp_path / "runs" / study.cells[0].name, published)
-    for file, column, schema in (("questions.parquet", "model", QUESTIONS), ("calls.parquet", "name", CALLS)):
-        rows = pd.read_parquet(published / file)
-        rows[column] = rows[column].replace("oracle", "local/small.gguf")
-        pq.write_table(pa.Table.from_pandas(rows, schema=schema, preserve_index=False), published / file)
-    options = replace(study.cells[0].options, model="local//elsewhere/small.gguf").as_json()
-    await restore(published, tmp_path / "restored", {"options": options})
-    assert set(load(tmp_path / "restored")["model"]) == {"local/small.gguf"}  # the copy, until the next questions
-    with closing(connect_to_read(tmp_path / "restored" / "journal.sqlite")) as database:
-        results = [json.loads(decompress(row[2])) for row in database.each("questions")]
-    assert {each["question"]["model"] for each in results} == {"local//elsewhere/small.gguf"}
-    names = {call["name"] for each in results for call in each["calls"] if call["kind"] == "model"}
-    assert names == {"local//elsewhere/small.gguf"}
-
-
-@pytest.mark.anyio
-async def test_a_published_study_with_other_prompts_is_not_gone_on_with(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path)
-    await run_study(study, study.cells[:1], tmp_path / "lost", SessionChoices(n=5))
-    publish_study(study, tmp_path / "lost", tmp_path / "page")
-    run_json = tmp_path / "page" / "runs" / study.cells[0].name / "run.json"
-    text = run_json.read_text()
-    sha256 = read_manifest(run_json.parent).architectures[0].prompts_sha256 or ""
-    run_json.write_text(text.replace(sha256, "0" * 64))
-    end = await run_study(
-        study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "page", say=lambda line: None)
-    )
-    (reason,) = end.unfinished.values()
-    assert "prompts_sha256" in reason
-
-
-@pytest.mark.anyio
-async def test_a_published_study_of_other_conditions_is_not_gone_on_with(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path, DECLARED)
-    other = read_study(study.file, ["datasets.sample.tool_failure_rate=0.5"])
-    await run_study(other, other.cells[:1], tmp_path / "lost", SessionChoices(n=2))
-    publish_study(other, tmp_path / "lost", tmp_path / "page")
-    with pytest.raises(UsageError, match=r"--from: main-sample-oracle: --tool-failure-rate was another one"):
-        await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "page"))
-    assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.anyio
-async def test_only_a_published_copy_is_restored(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path)
-    await run_study(study, study.cells[:1], tmp_path / "other" / "runs", SessionChoices(n=2))
-    with pytest.raises(DataError, match="no published copy"):
-        await run_study(study, study.cells[:1], tmp_path / "runs", SessionChoices(published=tmp_path / "other"))
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("place", ["nowhere", "page/runs"])
-async def test_a_wrong_folder_of_a_published_study_asks_nothing(tmp_path: Path, place: str) -> None:
-    study = conditions_study(tmp_path)
-    await run_study(study, study.cells, tmp_path / "lost", SessionChoices(n=2))
-    publish_study(study, tmp_path / "lost", tmp_path / "page")
-    with pytest.raises(UsageError, match=r"--from: .* has no published run of these"):
-        await run_study(study, study.cells, tmp_path / "runs", SessionChoices(published=tmp_path / place))
-    assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.anyio
-async def test_a_study_of_which_nothing_can_be_drawn_is_published(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path, DECLARED)
-    (twice,) = (each for each in study.cells if each.cells == "twice")
-    await run_study(study, [twice], tmp_path / "runs", SessionChoices(n=2))
-    publish_study(study, tmp_path / "runs", tmp_path / "a" / "page")
-    page = (tmp_path / "a" / "page" / "README.md").read_text("utf-8")
-    assert "| twice-sample-oracle | cot / direct | 2 |" in page
-    assert "| twice-sample-oracle | cot | 2 | 2 |" in page
-    assert "No run has these figures yet." not in page
-
-
-@pytest.mark.anyio
-async def test_tasks_of_several_questions_show_the_share_that_is_right(tmp_path: Path) -> None:
-    study = conditions_study(tmp_path, DECLARED.replace("objectives = [1]", "objectives = [1, 2]"))
-    cells = [each for each in study.cells if each.cells == "map" and each.conditions["hops"] == 1]
-    await run_study(study, cells, tmp_path / "runs", SessionChoices(n=2))
-    study.file.with_name("page.md").write_text("{{table means map}}")
-    heads, _, *rows = page_of(read_results(study, tmp_path / "runs"), tmp_path / "runs").split("\n\n")[1].splitlines()
-    place = heads.split(" | ").index("questions of a task right")
-    assert [row.split(" | ")[place] for row in rows] == ["-"] * 4  # an oracle's
-    figures = read_results(study, tmp_path / "runs").figures
-    assert figures["map-chain-oracle-hops=1-objectives=2/react/objectives_right"].text == "1.00 [0.00, 1.00]?"
-
-
-@pytest.mark.anyio
-async def test_a_price_sheet_of_ones_own_lies_beside_the_studys_file(tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(
-        'title = "Mine"\nunit = "USD per million tokens"\nsource = "me"\nas_of = 2026-11-24\n'
-        "[models.mine]\ninput = 1.0\noutput = 4.0\n"
-    )
-    study = conditions_study(tmp_path, DECLARED.replace("[study]", '[study]\nprices = ["./mine.toml:mine"]', 1))
-    cells = [each for each in study.cells if each.cells == "main"]
-    await run_study(study, cells, tmp_path / "runs", SessionChoices(n=3))
-    publish_study(study, tmp_path / "runs", tmp_path / "page")
-    page = (tmp_path / "page/README.md").read_text()
-    assert "$ mine" in page
-    assert str(tmp_path) not in page

@@ -1,0 +1,129 @@
+"""What of a run's loops could have been planned, for the page: sentences and tables, and the graph of a trajectory.
+
+    planned = read_planned([Path("results/local/mine")])
+    planned.shown                 # of each loop: sentences, tables, and tasks by what they save
+    planned.graph(key)            # of a trajectory: its tool calls, and where each value comes from
+
+Constants and branches are found between all traces, so all graphs are made at once, and kept compressed.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rewoo_bench.analysis.plannable import tables
+from rewoo_bench.analysis.plannable.run import HORIZONS, Plannable, graph, plannable
+from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS, TracedTask
+from rewoo_bench.analysis.plannable.values import How
+from rewoo_bench.errors import DataError
+from rewoo_bench.runs.columns import CALLS
+from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, read_table
+from rewoo_bench.runs.manifest import read_manifest
+
+_PLANS = {"planner", "router"}
+"""Roles of calls in a run whose first sentences say already what planning ahead takes."""
+MOST = 1_000
+"""Trajectories of a loop that are read, so that a page of ten thousand questions waits some seconds for them."""
+_MOST_STEPS, _MOST_VALUES, _LONGEST = 300, 40, 120
+"""Tool calls of a graph, values of a call, characters of a value or a path."""
+_HOWS: tuple[How, ...] = ("whole", "field", "choice", "part")
+_EDGES = np.linspace(0, 1, 11)
+BINS = ("more", "0", *(f"{edge:.0%}" for edge in _EDGES[1:]))
+"""Tasks by the part of their model calls that they save: more calls, as many, up to 10% saved, up to 20%, …"""
+
+TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
+
+
+@dataclass(slots=True)
+class Planned:
+    """`shown` is of each loop, JSON-ready."""
+
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    _graphs: dict[TraceKey, bytes] = field(default_factory=dict)
+
+    def graph(self, key: TraceKey) -> list[dict[str, Any]] | None:
+        """The tool calls of a trajectory; None where it has none, or wasn't read."""
+        packed = self._graphs.get(key)
+        return json.loads(zlib.decompress(packed)) if packed else None
+
+    def keep(self, run: str, task: TracedTask, *, texts: bool) -> None:
+        """Keeps the graph of a trajectory."""
+        steps = list(_graph(task, texts=texts))
+        self._graphs[run, task.architecture, task.example_id, task.trial] = zlib.compress(json.dumps(steps).encode())
+
+
+def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
+    """Reads runs; those with a planner, without traces or without tool calls of a loop have nothing to show.
+
+    `texts` False leaves out the values and their paths.
+    """
+    planned = Planned()
+    for run in runs:
+        if not (run / TRACES_FILE).is_file():
+            continue
+        roles = read_table(run / CALLS_FILE, CALLS, columns=["role"])["role"]
+        if _PLANS & {*roles.unique().to_pylist()}:
+            continue
+        name = read_manifest(run).run_id
+        try:
+            found = plannable(run, most=MOST, on_task=partial(planned.keep, name, texts=texts))
+        except DataError:
+            continue
+        planned.shown += _shown(found, name if len(runs) > 1 else "")
+    return planned
+
+
+def _shown(found: Plannable, run: str) -> Iterator[dict[str, Any]]:
+    for architecture in found.architectures():
+        calls = found.calls[found.calls["architecture"] == architecture]
+        saved = tables.saved_by_task(found, architecture)
+        of_loop = (
+            *(tables.horizons_table(found, architecture), tables.trust_table(found.prices)),
+            *(tables.values_table(calls), tables.calls_table(calls)),
+        )
+        yield {
+            "label": f"{architecture} in {run}" if run else architecture,
+            "sentences": list(filter(None, (tables.verdict(found, architecture, price) for price in found.prices))),
+            "notes": [*tables.notes(found), tables.AHEAD],
+            "trust": tables.trust_note(),
+            "tables": [{"head": head, "rows": rows} for head, *rows in of_loop],
+            "bins": BINS,
+            "tasks": [[horizon, _counts(saved[horizon].to_numpy())] for horizon in HORIZONS[1:]],
+        }
+
+
+def _counts(saved: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
+    """Tasks in each of the `BINS`."""
+    rounded = saved.round(9)
+    up_to, _ = np.histogram(-rounded[rounded > 0], bins=-_EDGES[::-1])  # a bin has its upper edge
+    return [int((rounded < 0).sum()), int((rounded == 0).sum()), *map(int, up_to[::-1])]
+
+
+def _graph(task: TracedTask, *, texts: bool) -> Iterator[dict[str, Any]]:
+    """A step for each tool call; kinds, choices and ways to have a value are positions in their lists.
+
+    A value is `[path, text, kind]`; a copied one also has a `[step, how, path of its field]` for each source.
+    """
+    for (_, _, depth), step in zip(graph(task), task.steps[:_MOST_STEPS], strict=False):
+        start = task.starts[step.segment]
+        values = []
+        for value in step.values[:_MOST_VALUES]:
+            text = value.value if isinstance(value.value, str) else json.dumps(value.value, ensure_ascii=False)
+            shown = [value.path[:_LONGEST], text[:_LONGEST]] if texts else ["", ""]
+            of = [
+                [source.step, _HOWS.index(source.how), source.path[:_LONGEST] if texts else ""]
+                for source in value.copied_from(start)[:_MOST_VALUES]
+            ]
+            values.append([*shown, KINDS.index(value.kind(start)), *([of] if of else [])])
+        yield {
+            **{"at": step.at, "segment": step.segment, "depth": depth, "choice": CHOICES.index(step.choice)},
+            **{"values": values, "more": max(0, len(step.values) - _MOST_VALUES)},
+        }
