@@ -76,10 +76,8 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Prints a line, also where no progress is shown."""
-        if self._bar is not None:
-            self._bar.write(terminal(text), file=self._stream)
-        else:
-            print(terminal(text), file=self._stream)
+        write = print if self._bar is None else self._bar.write
+        write(terminal(text), file=self._stream)
 
     def close(self) -> None:
         """Ends the bar."""

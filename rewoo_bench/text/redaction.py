@@ -118,9 +118,12 @@ def hide_credentials(text: str) -> str:
     return _ADDRESS.sub(lambda address: _CREDENTIAL_PAIR.sub(rf"\1{HIDDEN}", address[0]), plain)
 
 
-def redact_settings(value: Any, secrets: Collection[str] = ()) -> Any:
-    """A JSON-like value of settings without secrets, and without the values of fields that are named like one."""
-    known = {*secrets, *of_environment()}
+def redact_settings(value: Any, api_base: str | None = None) -> Any:
+    """A JSON-like value of settings without secrets, and without the values of fields that are named like one.
+
+    Secrets are those of the environment, and of the address that the run asks.
+    """
+    known = of_environment() | sent_in(api_base)
 
     def walk(value: Any, name: str) -> Any:
         if isinstance(value, Mapping):
