@@ -46,7 +46,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def edited(run: Path, folder: Path, nasty: str) -> Path:
     """The run with the text in every name and every error."""
     folder.mkdir()
-    (folder / "run.json").write_text((run / "run.json").read_text())
+    manifest = json.loads((run / "run.json").read_text())
+    for architecture in manifest["architectures"]:
+        architecture["name"] = f"{nasty}{architecture['name']}"
+    (folder / "run.json").write_text(json.dumps(manifest))
     for name in ("questions.parquet", "calls.parquet"):
         rows = pd.read_parquet(run / name, dtype_backend="pyarrow")
         for column in {"dataset", "model", "architecture", "question_type", "error", "example_id"} & set(rows.columns):
