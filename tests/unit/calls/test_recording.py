@@ -20,7 +20,6 @@ from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import JournalError, ModelError, ToolError
 from rewoo_bench.events import at_place
-from rewoo_bench.runs.journal.database import connect_to_write
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import open_journal, read_journal
@@ -170,13 +169,6 @@ async def test_a_resumed_question_meets_the_faults_that_it_would_have_met(tmp_pa
     assert expected[4:] != expected[:5]  # as if it were counted from 1 again
 
 
-async def test_a_tool_that_asks_a_model_is_left_to_the_models_record(tmp_path: Path) -> None:
-    tool = Told()
-    tool.asks_model = True  # type: ignore[attr-defined]
-    async with session(tmp_path) as recorder:
-        assert recorded_tools(recorder, {"LLM": tool})["LLM"] is tool
-
-
 async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Path) -> None:
     async with session(tmp_path) as recorder:
         await ask(recorder, ["Neva"])
@@ -224,17 +216,6 @@ async def test_an_answer_of_the_cache_has_the_times_of_the_run_that_takes_it(tmp
     assert receipts[0]["latency_s"] == receipts[1]["latency_s"]
 
 
-async def test_the_same_text_is_stored_once(tmp_path: Path) -> None:
-    long = Message("system", "exemplars " * 10_000)
-    async with session(tmp_path) as recorder:
-        for number in range(50):
-            with at_place(f"turn {number}"):
-                await RecordedModel(recorder, ScriptedModel(["x"])).complete(
-                    Request([long, Message("user", str(number))], role="agent")
-                )
-    assert (tmp_path / "journal.sqlite").stat().st_size < 300_000
-
-
 async def test_a_journal_that_cannot_be_written_ends_in_its_own_error_and_stays_whole(tmp_path: Path) -> None:
     full = pytest.raises(JournalError, match=r"can't write .*journal\.sqlite.*: (disk I/O error|database or disk is)")
     with files_of_at_most(150_000), full:
@@ -255,12 +236,6 @@ async def test_what_a_killed_run_has_written_is_there_to_be_read_and_gone_on_fro
     async with session(copy) as recorder:
         assert (await ask(recorder, [])).text == "Neva"
     assert files_in(copy) == ["journal.sqlite"]
-
-
-async def test_a_run_that_is_killed_while_its_journal_is_made_can_begin_again(tmp_path: Path) -> None:
-    connect_to_write(tmp_path / "journal.sqlite").close()
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
-        assert journal.is_new
 
 
 async def test_a_tools_call_is_on_disk_though_no_model_is_asked_after_it(tmp_path: Path) -> None:
