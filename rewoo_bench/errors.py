@@ -97,9 +97,8 @@ class ModelError(RewooBenchError):
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
     or its name is unknown. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
     isn't one: the model failed. `refused_by` is the model whose provider refused the request (401, 403, 404), sent it
-    elsewhere (3xx) or wasn't there, and `accepts_others` whether it had accepted another one. `is_of_agents_account`
-    means that it refused the account that an external agent's request chose. `response` is what an external agent gets
-    for its request; None for calls of our own.
+    elsewhere (3xx) or wasn't there, and `accepts_others` whether it had accepted another one. `response` is what an
+    external agent gets for its request; None for calls of our own.
     """
 
     def __init__(
@@ -122,13 +121,12 @@ class ModelError(RewooBenchError):
         self.unread_reply = unread_reply
         self.refused_by = ""
         self.accepts_others = False
-        self.is_of_agents_account = False
         self.response: ErrorResponse | None = None
 
     @property
     def refuses_key(self) -> bool:
         """Whether the provider refused the user's key, so that no other call can succeed."""
-        return self.status == UNAUTHORISED and not self.is_of_agents_account
+        return self.status == UNAUTHORISED
 
 
 class ModelGone(ModelError):

@@ -24,7 +24,6 @@ from pydantic import BaseModel
 
 BAD_GATEWAY = 502
 _CHANGE_ANSWERS = frozenset({"anthropic-beta", "openai-beta"})  # other headers may differ each time a request is made
-_OF_THE_ACCOUNT = frozenset({"openai-organization", "openai-project"})
 NO_FIELDS: Mapping[str, str | int] = {}
 
 
@@ -61,11 +60,6 @@ class WireRequest:
         more = {"query": self.query, "headers": headers}
         facts = {"wire": self.path, "sha256": sha256(self.body).hexdigest()}
         return {**facts, **{name: value for name, value in more.items() if value}}
-
-    @property
-    def chooses_account(self) -> bool:
-        """Whether the agent says who asks: an organisation or a project of its own choice."""
-        return any(name.lower() in _OF_THE_ACCOUNT for name, _ in self.headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from rewoo_bench.analysis.stats.paired import (
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, per_solved, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import mcnemar_exact, minimum_detectable_difference
 from rewoo_bench.runs.folder import load
-from rewoo_bench.text.escaping import markdown_table
+from rewoo_bench.text.tables import markdown_table
 
 Floats = NDArray[np.float64]
 ROOT = Path(__file__).parents[1]

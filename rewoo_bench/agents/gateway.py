@@ -5,7 +5,7 @@
             ...     # the agent gets session.key, gateway.base_url(session) and gateway.environment(session)
 
     /v1/…  /q/KEY/v1/…          the dialects of OpenAI and Anthropic
-    /v1beta/models/…            Gemini's dialect, asked as OpenAI's
+    /v1beta/models/…            Gemini's dialect, asked as a chat of OpenAI's
     /q/KEY/tools  /tools/NAME   the question's tools as JSON, and their OpenAPI document
     /q/KEY/mcp                  the question's tools over MCP
 
@@ -42,10 +42,9 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     dialect_error,
     ends_stream,
-    misfit_in,
     read_request,
 )
-from rewoo_bench.models.hosted.wire import FIELDS, passed_on, passed_query
+from rewoo_bench.models.hosted.wire import passed_on, passed_query
 from rewoo_bench.system.http_session import server_log
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.types import BAD_GATEWAY, NO_FIELDS, ErrorResponse, Tool, WireRequest, input_schema
@@ -91,7 +90,7 @@ class Gateway:
     ) -> Iterator[AgentSession]:
         """A question's session, which has a key of its own; afterwards the key is worthless.
 
-        `hidden` are the agent's own secrets.
+        `hidden` are the secrets that the agent may know.
         """
         session = AgentSession(KEY_PREFIX + secrets.token_hex(16), meter, tools, secrets=hidden)
         self._sessions[session.key] = session
@@ -156,7 +155,7 @@ class Gateway:
         if (found := _MODELS.fullmatch(dialect)) is not None:
             models = []  # as in the lists of OpenAI, Anthropic and Gemini
             for name in filter(None, (self.model_name, self.embedding_name)):
-                verbs = ["generateContent", "countTokens"]
+                verbs = ["generateContent"]
                 of_gemini = {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": verbs}
                 of_openai = {"id": name, "object": "model", "created": 0, "owned_by": "rewoo_bench"}
                 models.append({**of_openai, "type": "model", **of_gemini})
@@ -177,18 +176,17 @@ class Gateway:
 
     async def _translate(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         """Answers a request in Gemini's dialect, which is asked as OpenAI's."""
-        read = gemini.find_gemini_form(path, request.query)
-        if read is None and not path.endswith(f":{gemini.COUNT}"):
-            raise BadRequest(f"there is no {path}", 404)
         _, body = await read_object(request)
-        if misfit := gemini.misfit_in(body):
-            raise BadRequest(f"the request can't be read: {misfit}")
-        if read is None:
-            return json_response(gemini.answer_count(body))
-        return await self._complete(request, session, path, read(body))
+        try:
+            form = gemini.read_gemini(path, request.query, body)
+        except ValueError as error:
+            raise BadRequest(f"the request can't be read: {error}") from None
+        if form is None:
+            raise BadRequest(f"there is no {path}", 404)
+        return await self._complete(request, session, path, form)
 
     async def _complete(
-        self, request: web.Request, session: AgentSession, path: str, form: gemini.GeminiRequest | None = None
+        self, request: web.Request, session: AgentSession, path: str, form: gemini.GeminiChat | None = None
     ) -> web.StreamResponse:
         """The model's answer to a request in its own dialect, or in Gemini's `form`."""
         dialect = dialect_of(path)
@@ -196,14 +194,15 @@ class Gateway:
             data, body = await read_object(request)
         else:
             dialect, data, body = form.path, b"", form.body
-        if misfit := misfit_in(body, FIELDS.get(dialect, ())):
-            raise BadRequest(f"the request can't be read: {misfit}")
         if dialect in (RESPONSES, INPUT_TOKENS):
             check_whole(body)
         passed = self._passed_on(session, dialect, body)
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
-        facts = read_request(dialect, passed, session.conversations)
+        try:
+            facts = read_request(dialect, passed, session.conversations, session.secrets)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise BadRequest(f"the request can't be read: {error}") from None
         sender = Sender(request, session, form)
         headers = passed_on(request.headers.items(), key=session.key)
         # The query of Gemini's dialect is for another server.
@@ -227,14 +226,7 @@ class Gateway:
                 raise
             sender.break_off()
             return sender.response
-        try:
-            return await sender.finish(call)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            if form is None or sender.response is not None:
-                raise
-            said = f"the provider's answer can't be translated: {type(error).__name__}: {error}"
-            _log.warning("%s", said)
-            raise BadRequest(said, BAD_GATEWAY) from error
+        return await sender.finish(call)
 
     def _passed_on(self, session: AgentSession, path: str, body: dict[str, Any]) -> Mapping[str, Any]:
         """The request for the run's model: every architecture of a run asks the same. Raises `BadRequest`."""
@@ -336,7 +328,7 @@ def error_response(
 class Sender:
     """Sends a streamed answer as it arrives, or a whole one, in the dialect of `form` if the request has one."""
 
-    def __init__(self, request: web.Request, session: AgentSession, form: gemini.GeminiRequest | None = None) -> None:
+    def __init__(self, request: web.Request, session: AgentSession, form: gemini.GeminiChat | None = None) -> None:
         self.response: web.StreamResponse | None = None
         """A stream that has begun."""
         self.headers: Mapping[str, str] = {}
@@ -364,7 +356,7 @@ class Sender:
     async def send(self, piece: bytes) -> None:
         """Sends a piece. A client that has hung up changes nothing: the provider's answer is paid for."""
         kind = "text/event-stream"
-        if isinstance(self._form, gemini.GeminiChat):
+        if self._form is not None:
             kind, piece = self._form.stream_type, self._form.add(piece)
         if self._is_gone or not piece:
             return
@@ -394,7 +386,7 @@ class Sender:
             return response
         try:
             await response.prepare(self._request)
-            if self.response is not None and isinstance(self._form, gemini.GeminiChat):
+            if self.response is not None and self._form is not None:
                 await response.write(self._form.end())
                 self._has_ended = True
             await response.write_eof()

@@ -1,7 +1,6 @@
-"""Gemini's dialect: generateContent, streamGenerateContent, countTokens and embeddings.
+"""Gemini's dialect: generateContent and streamGenerateContent.
 
-    make = find_gemini_form("/v1beta/models/gemini-x:generateContent", {})
-    make({"contents": [{"role": "user", "parts": [{"text": "2 + 2?"}]}]}).body
+    read_gemini("/v1beta/models/gemini-x:generateContent", {}, {"contents": [{"parts": [{"text": "2 + 2?"}]}]}).body
     # {"model": "gemini-x", "messages": [{"role": "user", "content": "2 + 2?"}]}
 
 Names may be in camel case or with underscores; the SDKs send both. Source: ai.google.dev/api.
@@ -11,18 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rewoo_bench.agents.wire_calls import ChatAnswer
-from rewoo_bench.models.hosted.dialects import CHAT, EMBEDDINGS, misfit_of, read_request
+from rewoo_bench.models.hosted.dialects import CHAT
 from rewoo_bench.models.hosted.http_endpoint import documents_of
-from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import WireResponse
 
 PATH = re.compile(r"/v1(?:(?:alpha|beta)\d*)?/(?:.*/)?models/(?P<model>[^/]+):(?P<verb>\w+)")
-COUNT = "countTokens"
 _STATUSES = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 _FINISH_REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
 _SETTINGS = {
@@ -36,84 +32,25 @@ _SETTINGS = {
 }
 _READ_SETTINGS = {"responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig"}
 _READ_FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model"}
-# What the fields that are read here are, wherever they stand; null is as good as none.
-_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "a text": ((str,), "text role name id description"),
-    "a whole number": ((int,), "maxOutputTokens seed outputDimensionality"),
-    "a number": ((int, float), "temperature topP presencePenalty frequencyPenalty"),
-    "a list": ((list,), "parts functionDeclarations allowedFunctionNames stopSequences requests"),
-    "an object": (
-        (dict,),
-        """functionCall functionResponse inlineData fileData args generationConfig thinkingConfig toolConfig
-        functionCallingConfig generateContentRequest""",
-    ),
-    "an object or a list": ((dict, list), "tools"),
-    "a text, an object or a list": ((str, dict, list), "contents systemInstruction content response"),
-}
-_FIELD_KINDS = {name: (what, kinds) for what, (kinds, names) in _KINDS.items() for name in names.split()}
-_TEXTS = {"allowedFunctionNames", "stopSequences"}
-_NAMED = {"functionCall", "functionDeclarations"}
-_OF_A_TOOL = {"args", "response"}  # whose own fields may have any name
 _CHOICES = {"AUTO": "auto", "ANY": "required", "VALIDATED": "auto", "NONE": "none"}
 
 
-def find_gemini_form(path: str, query: Mapping[str, str]) -> Callable[[Mapping[str, Any]], GeminiRequest] | None:
-    """What reads a request for this path, if it is one of Gemini's."""
+def read_gemini(path: str, query: Mapping[str, str], body: Mapping[str, Any]) -> GeminiChat | None:
+    """A request in Gemini's dialect; None for a path that isn't answered. Raises `ValueError` for a strange body."""
     found = PATH.fullmatch(path)
-    verb = found["verb"] if found else ""
-    if found and verb in ("generateContent", "streamGenerateContent"):
-        is_sse = query.get("alt") == "sse"
-        return partial(GeminiChat, model=found["model"], streamed=verb.startswith("stream"), is_sse=is_sse)
-    if found and verb in ("embedContent", "batchEmbedContents"):
-        return partial(GeminiEmbedding, model=found["model"])
-    return None
+    if found is None or found["verb"] not in ("generateContent", "streamGenerateContent"):
+        return None
+    try:
+        streamed = found["verb"].startswith("stream")
+        return GeminiChat(body, model=found["model"], streamed=streamed, is_sse=query.get("alt") == "sse")
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError(f"it is no request of Gemini's: {error}") from None
 
 
 def gemini_error(status: int, message: str) -> dict[str, Any]:
     """An error in Gemini's form."""
     name = _STATUSES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
     return {"error": {"code": status, "message": message, "status": name}}
-
-
-def misfit_in(body: Mapping[str, Any]) -> str | None:
-    """The first field of a request that can't be read, in one line; None without one.
-
-    misfit_in({"contents": [{"parts": "2 + 2?"}]})      # "contents[0].parts is '2 + 2?', expected a list"
-    """
-    return next(_misfits(body, ""), None)
-
-
-def _misfits(given: Mapping[str, Any], place: str) -> Iterator[str]:
-    for written, value in given.items():
-        at, name = f"{place}{written}", _camel_name(written)
-        if value is None or name not in _FIELD_KINDS:
-            continue
-        if misfit := misfit_of(at, value, *_FIELD_KINDS[name]):
-            yield misfit
-        if name in _OF_A_TOOL:
-            continue
-        parts = {at: value}
-        if isinstance(value, list):
-            parts = {f"{at}[{number}]": each for number, each in enumerate(value)}
-            of_item: tuple[str, tuple[type, ...]] = ("an object", (dict,))
-            if name in _TEXTS:
-                of_item = ("a text", (str,))
-            elif name == "contents":
-                of_item = ("a text or an object", (str, dict))
-            yield from filter(None, (misfit_of(at_item, each, *of_item) for at_item, each in parts.items()))
-        for at_part, part in parts.items():
-            if isinstance(part, dict):
-                if name in _NAMED and part.get("name") is None:
-                    yield f"{at_part} has no name"
-                yield from _misfits(part, f"{at_part}.")
-        if name == "requests" and not value:
-            yield f"{at} is []: it asks for nothing"
-
-
-def answer_count(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to countTokens: this project's own count, since chats have no such request."""
-    form = GeminiChat(_camel(body).get("generateContentRequest") or body, model="", streamed=False, is_sse=False)
-    return {"totalTokens": count_messages(read_request(CHAT, form.body).messages)}
 
 
 class GeminiChat:
@@ -246,28 +183,6 @@ class GeminiChat:
                 function = {"name": each["name"], "description": each.get("description") or ""}
                 parameters = schema or {"type": "object", "properties": {}}
                 yield {"type": "function", "function": {**function, "parameters": parameters}}
-
-
-class GeminiEmbedding:
-    """A request for one embedding, or for several. `path` and `body` are OpenAI's."""
-
-    path = EMBEDDINGS
-    dropped: Sequence[str] = ()
-
-    def __init__(self, body: Mapping[str, Any], *, model: str) -> None:
-        self._is_batch = body.get("requests") is not None
-        asked = [_camel(each) for each in (body["requests"] if self._is_batch else [body])]
-        self.body: dict[str, Any] = {"model": model, "input": [_text(each.get("content")) for each in asked]}
-        if size := asked[0].get("outputDimensionality"):
-            self.body["dimensions"] = size
-
-    def translated(self, wire: WireResponse) -> tuple[str, str]:
-        """Content type and text of an answer."""
-        vectors = [{"values": each["embedding"]} for each in json.loads(wire.body)["data"]]
-        return "application/json", json.dumps({"embeddings": vectors} if self._is_batch else {"embedding": vectors[0]})
-
-
-GeminiRequest = GeminiChat | GeminiEmbedding
 
 
 def _schema_format(schema: Any) -> dict[str, Any]:

@@ -17,7 +17,6 @@ import inspect
 import ipaddress
 import json
 import os
-import re
 import shutil
 import sys
 import threading
@@ -43,7 +42,6 @@ from rewoo_bench.errors import LimitReached, UsageError
 from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.model_output import decode
 from rewoo_bench.text.redaction import plain_environment
 
 # Beginnings of variables that an agent gets from its question alone.
@@ -198,29 +196,14 @@ def as_answer(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-_NODE = re.compile(r"(?:Uncaught )?(?:[\w.]*(?:Error|Exception)\b(?: \[\w+\])?)(?::.*)?")
-
-
 def error_line(log: Tail) -> str:
-    """The line of a log that names an error of Python, Node, Rust or Java, else its last one, as a message's end."""
+    """The line of a log that names a Python program's error, else its last one, as a message's end."""
     lines = [line.rstrip() for line in log.text.splitlines() if line.strip()]
     if not lines:
         return ""
-    found = lines[-1]
-    if found.startswith("Node.js v"):
-        found = next((line for line in reversed(lines) if _NODE.fullmatch(line)), found)
-    for position in reversed(range(len(lines))):
-        line = lines[position]
-        if line.strip() == "Traceback (most recent call last):":
-            found = next((each for each in lines[position + 1 :] if not each[0].isspace()), lines[-1])
-            break
-        if line.startswith("thread '") and "panicked at" in line:
-            found = " ".join([line, *(each.strip() for each in lines[position + 1 :][:1] if line.endswith(":"))])
-            break
-        if line.startswith("Exception in thread"):
-            found = line
-            break
-    return f": {found.strip()[:300]}"
+    begins = [place for place, line in enumerate(lines) if line.strip() == "Traceback (most recent call last):"]
+    behind = lines[begins[-1] + 1 :] if begins else []
+    return f": {next((line for line in behind if not line[0].isspace()), lines[-1]).strip()[:300]}"
 
 
 _LONGEST_LINE = 1 << 20  # bytes
@@ -342,22 +325,22 @@ class WorkerProcess:
                     return f"the worker ended with exit code {code}"
                 return "the worker closed its standard output"
             self._has_started = True
-            shown = rest = line.decode("utf-8", "replace").strip()
-            while rest:  # threads that print at the same time share a line
-                try:
-                    reply, end = decode(rest)
-                except ValueError:
-                    reply, end = None, 0
-                if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
-                    return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
-                rest = rest[end:].lstrip()
-                future = self._open.get(reply["id"])
-                if future is None or future.done():
-                    continue
-                if reply.get("error"):
-                    future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
-                else:
-                    future.set_result(as_answer(reply.get("answer")))
+            shown = line.decode("utf-8", "replace").strip()
+            if not shown:
+                continue
+            try:
+                reply = load_json(shown)
+            except ValueError:
+                reply = None
+            if not isinstance(reply, dict) or not isinstance(reply.get("id"), str):
+                return f"the worker printed {shown[:80]!r} on standard output, which is for JSON lines with an id"
+            future = self._open.get(reply["id"])
+            if future is None or future.done():
+                continue
+            if reply.get("error"):
+                future.set_exception(AgentFailed(f"the agent failed: {str(reply['error'])[:300]}"))
+            else:
+                future.set_result(as_answer(reply.get("answer")))
 
 
 # An agent as a function in this process: `async def answer(question, *, base_url, api_key, model, tools) -> str`.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -25,7 +26,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.system.processes import ProcessGroups
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.redaction import of_environment, redact, without_in
+from rewoo_bench.text.redaction import of_environment, without_in
 from rewoo_bench.types import Model, Step, StopReason, Tool, Trajectory
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class AgentRunner:
         assert isinstance(model, Meter)
         answer: str | None = None
         failed: AgentFailed | None = None
-        with gateway.open_session(model, tools, self.settings.secrets) as session:
+        with gateway.open_session(model, tools, self.settings.secrets | of_environment()) as session:
 
             async def end_after_limit(scope: anyio.CancelScope) -> None:
                 await session.is_limited.wait()
@@ -108,7 +109,7 @@ class AgentRunner:
         if failure is not None and not is_answered:
             # The provider refused what the agent wrote, unless it doesn't know the model, which answered nothing yet.
             is_unknown = failure.refused_by and not (failure.accepts_others or session.has_answer)
-            is_agents = failure.status in _OWN_FAULTS or failure.is_of_agents_account or failure.unread_reply
+            is_agents = failure.status in _OWN_FAULTS or failure.unread_reply
             if is_unknown or not is_agents:
                 raise failure
         so_far = self._so_far(session)
@@ -116,11 +117,11 @@ class AgentRunner:
             if not session.has_answer:
                 session.row_notes.flags.add("unmetered")
             notes = {name: value for name, value in so_far.notes.items() if name != "stderr"}
-            return replace(so_far, answer=self._shown(answer), stop_reason="answered", notes=notes)
+            return replace(so_far, answer=without_in(answer, session.secrets), stop_reason="answered", notes=notes)
         reason: StopReason
         if failed is not None:
             refused = f"; the provider's answer to its request: {failure}" if failure else ""
-            reason, message = "agent_failed", redact(f"{failed}{refused}", self.settings.secrets)
+            reason, message = "agent_failed", without_in(f"{failed}{refused}", session.secrets)
         elif is_late:
             reason, message = "time_limit", f"no answer within {self.settings.timeout_s:g} s"
         else:
@@ -128,20 +129,17 @@ class AgentRunner:
         return replace(so_far, stop_reason=reason, notes={**so_far.notes, "error": message})
 
     def _so_far(self, session: AgentSession) -> Trajectory:
-        """Steps and notes, however the question ends."""
+        """Steps and notes, however the question ends, without the secrets that the agent may have read here."""
+        shown = partial(without_in, secrets=session.secrets)
         notes: dict[str, Any] = {"gateway": dict(session.notes)} if session.notes else {}
         if own_count := read_own_count(session.log.text, session.key):
-            notes["own_count"] = self._shown(own_count)
+            notes["own_count"] = shown(own_count)
         if session.log.size:
-            notes["stderr"] = redact(session.log.text, self.settings.secrets)
+            notes["stderr"] = shown(session.log.text)
         if session.connections:
             notes["connections"] = sorted(session.connections)
-        steps = tuple(Step(**self._shown(asdict(step))) for step in session.steps)
+        steps = tuple(Step(**shown(asdict(step))) for step in session.steps)
         return Trajectory(None, "error", steps, notes=notes)
-
-    def _shown(self, said: Any) -> Any:
-        """What an agent said, in texts or JSON, without the secrets that it may have read here."""
-        return without_in(said, {*self.settings.secrets, *of_environment()})
 
 
 def read_own_count(log: str, key: str) -> Mapping[str, Any] | None:

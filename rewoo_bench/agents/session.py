@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -29,7 +29,6 @@ from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.tools import Observation, call_tool
 from rewoo_bench.system.processes import Tail
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.model_output import check_text
 from rewoo_bench.text.prompts import Prompts
 from rewoo_bench.types import Completion, Request, Step, Tool, WireRequest
 
@@ -75,7 +74,7 @@ class AgentSession:
     conversations: Prompts[Any] = field(default_factory=Prompts, repr=False)
     """The turns of the agent's requests."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    """What the agent's own variables and flags hold, where their names say that it is secret."""
+    """What this process knows as a secret, and what the agent's own variables and flags hold."""
     connections: set[str] = field(default_factory=set)
     """Addresses that the agent's processes were connected to, the gateway's left out."""
 
@@ -205,7 +204,7 @@ class AgentSession:
             with suppress(ValueError):
                 read = load_json(shown)
                 shown = show_call(read) if isinstance(read, dict) else shown
-            self._add_step(use.name, shown, replace(result, text=check_text(result.text)))
+            self._add_step(use.name, shown, result)
 
     async def _complete(self, asked: Request, request: WireRequest, digest: bytes, failed: Call | None) -> Completion:
         """The meter's answer. `failed` is the call that this one is a client's next attempt at."""

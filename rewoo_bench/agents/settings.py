@@ -37,7 +37,6 @@ from rewoo_bench.text.redaction import (
 )
 
 _SCRIPT_METADATA = re.compile(r"^# /// script$\n(.*?)^# ///$", re.MULTILINE | re.DOTALL)  # PEP 723
-_OPTION_WITH_VALUE = re.compile(r"-[^-cmWX]*(?P<letter>[cmWX])(?P<value>.*)", re.DOTALL)  # of Python, as in -uW
 _PYTHONS = re.compile(r"python(?:3(?:\.\d+)?)?(?:\.exe)?")
 
 
@@ -146,17 +145,9 @@ def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
 
 
 def _script_of(arguments: Sequence[str]) -> str | None:
-    """The script among the arguments of a Python, behind its options; None where `-m` or `-c` stands in its place."""
-    words = iter(arguments)
-    for word in words:
-        if not word.startswith("-") or word == "-":
-            return word
-        with_value = _OPTION_WITH_VALUE.fullmatch(word)
-        if with_value and with_value["letter"] in ("c", "m"):
-            return None
-        if (with_value and not with_value["value"]) or word == "--check-hash-based-pycs":
-            next(words, None)
-    return None
+    """The script among the arguments of a Python: its first word, behind options without a value."""
+    words = [word for word in arguments if word not in ("-u", "-I", "-B")]
+    return words[0] if words and not words[0].startswith("-") else None
 
 
 def _environment(wanted: bytes, packages: list[str]) -> Path:

@@ -18,7 +18,6 @@ from rewoo_bench.models.hosted.dialects import MESSAGES, RESPONSES, text_in
 from rewoo_bench.models.hosted.http_endpoint import documents_of
 from rewoo_bench.models.hosted.responses import read_usage, usages_in
 from rewoo_bench.runners.notation.tools import Observation
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.types import Usage
@@ -111,12 +110,8 @@ def read_reply(path: str, body: str) -> ModelReply:
                 texts += [_text_or_empty(part.get("text")) for part in parts]
         else:
             texts.append(answer.read(document)[0])
-    found = (
-        ToolUse(*map(replace_surrogates, (use.id, use.name, use.arguments)))
-        for use in (uses | answer.calls).values()
-        if use.id and use.name
-    )
-    return ModelReply(replace_surrogates("".join(texts)).strip(), tuple(found))
+    found = (use for use in (uses | answer.calls).values() if use.id and use.name)
+    return ModelReply("".join(texts).strip(), tuple(found))
 
 
 def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, ToolUse]) -> None:

@@ -36,15 +36,9 @@ from rewoo_bench.analysis.summary import (
     table_of,
 )
 from rewoo_bench.analysis.verdict import verdicts
-from rewoo_bench.text.escaping import (
-    csv_text,
-    latex,
-    markdown_table,
-    plain_line,
-    plain_markdown,
-    text_table,
-    with_finite_numbers,
-)
+from rewoo_bench.text.escaping import latex, plain_line, plain_markdown
+from rewoo_bench.text.json_text import with_finite_numbers
+from rewoo_bench.text.tables import csv_text, markdown_table, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -384,7 +378,7 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
     if form == "csv":
         return csv_text(comparison.to_frame())
     lines_of: dict[str, Callable[[str], str]] = {
-        "terminal": plain_line,
+        "terminal": str,
         "markdown": lambda text: f"> {plain_markdown(text)}\n>",
         "latex": lambda text: rf"\noindent {latex(text)}\par",
     }
@@ -393,7 +387,7 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
     shown = []
     for table in tables(comparison):
         if form == "terminal":
-            lines = [plain_line(table.title), "", *text_table(table.cells)]
+            lines = [table.title, "", *text_table(table.cells)]
         elif form == "markdown":
             lines = [f"**{plain_markdown(table.title)}**", "", *markdown_table(table.cells)]
         else:

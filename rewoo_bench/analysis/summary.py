@@ -19,7 +19,7 @@ from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets,
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.rows import UNMETERED, Rows, mean_over_questions, model_labels
-from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
     import pandas as pd

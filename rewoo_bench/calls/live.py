@@ -129,12 +129,9 @@ class LiveCall:
         try:
             completion = check_completion(await self.model.complete(request), name)
         except ModelError as error:
-            error.is_of_agents_account = (  # the key is good, since the provider has accepted it
-                error.refuses_key and endpoint.accepted and bool(request.wire and request.wire.chooses_account)
-            )
             endpoint.failed(error)
             self.cost = bill.with_outcome(error.call_cost)
-            if error.unreachable or (error.status in _REFUSED and not error.is_of_agents_account):
+            if error.unreachable or error.status in _REFUSED:
                 error.refused_by, error.accepts_others = name, endpoint.accepted
             raise
         except anyio.get_cancelled_exc_class():

@@ -30,7 +30,7 @@ from rewoo_bench.runs.journal.records import (
     request_hash,
 )
 from rewoo_bench.text.openai_format import prefix_ends
-from rewoo_bench.text.redaction import of_environment, without_in
+from rewoo_bench.text.redaction import without_in
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
 
 
@@ -174,10 +174,8 @@ class RecordedModel:
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, {SECOND_ATTEMPT: True}))
 
     def _key_and_prompt(self, request: Request) -> tuple[CallKey, RecordedPrompt]:
-        """The key, and the texts as they are recorded: an external agent may send secrets that it read here."""
-        key = self._recorder.key("model", request.role, request_hash(request))
-        hidden = of_environment() | request.wire.secrets if request.wire is not None else frozenset()
-        return key, recorded_prompt(request, hidden)
+        """The key, and the texts as they are recorded."""
+        return self._recorder.key("model", request.role, request_hash(request)), recorded_prompt(request)
 
     async def _cached(self, key: CallKey, prompt: RecordedPrompt) -> Completion | None:
         """The answer of another run to the same request, which is recorded in this one too, at this run's price."""

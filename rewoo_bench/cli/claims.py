@@ -10,7 +10,7 @@ from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import ClaimsFormat, render_claims
 from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import run_folders
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 
 
 # fmt: off
@@ -37,5 +37,5 @@ def claims(runs: tuple[str, ...], file: Path | None, model: str | None, details:
     """
     warn_of_unfinished(*runs)
     findings = check(read_claims(file) if file else read_claims(), gather(*runs), model)
-    click.echo(terminal(render_claims(findings, form, everything=everything, details=details or everything)))
+    echo(render_claims(findings, form, everything=everything, details=details or everything))
 # fmt: on

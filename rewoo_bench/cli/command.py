@@ -10,10 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-import click
-
 from rewoo_bench.errors import RewooBenchError
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 
 DONE, FAILED, WRONG, INCOMPLETE, BROKEN, INTERRUPTED = 0, 1, 2, 3, 70, 130
 # FAILED: of a gate, of an external agent on every question, or of a run in which no model call was metered.
@@ -26,7 +24,7 @@ def warn_of_unfinished(*runs: str | Path) -> None:
     from rewoo_bench.runs.folder import named_manifests
 
     for line in unfinished(named_manifests(*runs)):
-        click.echo(terminal(f"WARNING: {line}"), err=True)
+        echo(f"WARNING: {line}", err=True)
 
 
 # Standard output and standard error that may be closed or full: `rewoo-bench … | head`, `> /dev/full`.

@@ -12,7 +12,7 @@ from rewoo_bench.analysis.prices import pricings_of
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 
 
 # fmt: off
@@ -51,6 +51,6 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
                               pricing=first, under=[first, *more] if more else (), folders=list(map(Path, runs)))
     for warning in comparison.warnings if form in ("csv", "json") else ():
-        click.echo(terminal(f"WARNING: {warning}"), err=True)
-    click.echo(terminal(render_comparison(comparison, form)))
+        echo(f"WARNING: {warning}", err=True)
+    echo(render_comparison(comparison, form))
 # fmt: on

@@ -22,7 +22,7 @@ from rewoo_bench.runs.folder import load_table, manifests
 from rewoo_bench.runs.manifest import MANIFEST, no_run
 from rewoo_bench.runs.rows import Rows
 from rewoo_bench.system.files import is_stream
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -96,11 +96,11 @@ def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
         before = read_tool_points(baseline) if baseline is not None else None
         sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
         verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
-        click.echo(terminal(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else "")))
+        echo(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else ""))
     elif run is not None:
         held = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
         verdict = check_run(run, budgets=budgets, baseline=baseline, terms=held, allow_incomplete=allow_incomplete)
-        click.echo(terminal(verdict_text(verdict)))
+        echo(verdict_text(verdict))
     else:
         raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
     if markdown is not None:
@@ -135,4 +135,4 @@ def _update(run: Path, file: Path, exact: bool | None) -> None:
     lines = counted(sum(map(len, content.questions.values())), "row")
     costs = f"; of costs alone, since no answer of {' and '.join(content.unscored)} was scored" * bool(content.unscored)
     message = f"{file}: {changed}, {lines} of {', '.join(content.questions)}{costs}"
-    click.echo(terminal(message), err=is_stream(file))  # the file itself may be standard output
+    echo(message, err=is_stream(file))  # the file itself may be standard output

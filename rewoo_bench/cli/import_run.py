@@ -17,7 +17,7 @@ from rewoo_bench.imports.formats import Fields
 from rewoo_bench.imports.lacks import MISSING, said_of
 from rewoo_bench.imports.sources import local_files, name_of
 from rewoo_bench.imports.write import ImportChoices, import_run
-from rewoo_bench.text.escaping import plain_line, terminal
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
 _SHOWN_FAULTS = 5
@@ -66,11 +66,11 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     with local_files(files) as paths, tqdm(unit=" traces", disable=not shown, leave=False) as bar:
         done = anyio.run(partial(import_run, paths, folder, choices, bar.update))
     for fault in done.faults[:_SHOWN_FAULTS]:
-        click.echo(plain_line(f"not read: {fault}"), err=True)
+        echo(f"not read: {fault}", err=True)
     if (more := done.unreadable - _SHOWN_FAULTS) > 0:
         click.echo(f"not read: {counted(more, 'record')} more", err=True)
     formats = ", ".join(f"{name} ({count:,})" for name, count in done.formats.items())
-    click.echo(terminal(f"{folder}: {counted(done.rows, 'trace')}, read as {formats}"))
+    echo(f"{folder}: {counted(done.rows, 'trace')}, read as {formats}")
     for name in MISSING:
         if count := done.lacks[name]:
             of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
@@ -78,12 +78,12 @@ def import_command(files: tuple[str, ...], out: Path | None, form: str | None, d
     if done.unread:
         places = ", ".join(name for name, _ in done.unread.most_common(_SHOWN_FIELDS))
         rest = ", …" if len(done.unread) > _SHOWN_FIELDS else ""
-        click.echo(terminal(f"note: {counted(done.unread.total(), 'text')} not read, in these fields: {places}{rest}"))
+        echo(f"note: {counted(done.unread.total(), 'text')} not read, in these fields: {places}{rest}")
     unpriced = [name for name in done.models if price_of(name) is None]
     if "unknown" in unpriced:
         click.echo("note: no model is named: prices are an example's; --model NAME names it")
     if named := [name for name in unpriced if name != "unknown"]:
-        click.echo(terminal(f"note: no price is known of {', '.join(named[:3])}: prices are an example's"))
+        echo(f"note: no price is known of {', '.join(named[:3])}: prices are an example's")
     if done.copies:
         click.echo(f"note: {counted(done.copies, 'trace')} of another file, too, left out as copies")
     return INCOMPLETE if done.unreadable else DONE

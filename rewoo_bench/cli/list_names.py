@@ -12,7 +12,8 @@ from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, agents_folder
 from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
 from rewoo_bench.config.price_sheets import bundled_sheets, read_sheet
 from rewoo_bench.models.local.catalogue import catalogue
-from rewoo_bench.text.escaping import terminal, terminal_width, text_table
+from rewoo_bench.system.output import echo
+from rewoo_bench.text.tables import terminal_width, text_table
 
 
 @click.command(name="list")
@@ -21,7 +22,7 @@ from rewoo_bench.text.escaping import terminal, terminal_width, text_table
 def list_names(agents: bool, prices: bool) -> None:
     """Name the architectures, data sets, tools, scorers and models: bundled and of installed packages."""
     if prices:
-        click.echo(terminal(sheet_list()))
+        echo(sheet_list())
         return
     if agents:  # they aren't names: each installs a framework of its own
         click.echo("agents (--arch FOLDER)")

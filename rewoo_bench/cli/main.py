@@ -20,7 +20,7 @@ import click
 
 from rewoo_bench.cli.command import BROKEN, INCOMPLETE, INTERRUPTED, WRONG, OutputFailed, guarded_output
 from rewoo_bench.errors import RewooBenchError, UsageError, unknown
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 
 _INTERRUPTED = "interrupted"
 # Of every command: those below inherit them.
@@ -112,7 +112,7 @@ def _run(arguments: list[str]) -> int:
 
     if code == INTERRUPTED and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _exit)  # the line is below, and threads may take a while to end
-    click.echo(terminal(redact(text if code == BROKEN else f"rewoo-bench: {text}\n")), err=True, nl=False)
+    echo(redact(text.rstrip("\n") if code == BROKEN else f"rewoo-bench: {text}"), err=True)
     return code
 
 

@@ -13,7 +13,7 @@ import click
 
 from rewoo_bench.config.plugins import PluginKind, packages_with
 from rewoo_bench.errors import UsageError
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SUFFIX = ".template"
@@ -58,9 +58,9 @@ def new(kind: str, name: str) -> None:
     except OSError as error:
         raise UsageError(f"new: can't write {str(folder)!r}: {error.strerror}") from None
     for file in files:
-        click.echo(terminal(str(path / file)))
+        echo(str(path / file))
     where = name if name.startswith((".", "/")) else f"./{name}"
-    click.echo(terminal(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where))}"), err=True)
+    echo(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where))}", err=True)
 
 
 def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:

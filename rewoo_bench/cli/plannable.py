@@ -14,7 +14,8 @@ from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import csv_text, terminal
+from rewoo_bench.system.output import echo
+from rewoo_bench.text.tables import csv_text
 
 
 # fmt: off
@@ -57,7 +58,7 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
 
         save_planned(found, plot)
     if form == "terminal":
-        click.echo(terminal(tables.text(found)))
+        echo(tables.text(found))
         return
     rows = [row for name in found.architectures() for row in tables.savings(found, name).to_dict("records")]
     if form == "json":

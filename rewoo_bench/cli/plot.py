@@ -15,8 +15,8 @@ from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.draw import BREAK_EVEN, FIGURES, PICTURE_FORMATS, draw, read, save_figures
 from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.argument_checks import check_known
-from rewoo_bench.text.escaping import plain_line, terminal
 
 _COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 _BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
@@ -73,13 +73,13 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
             raise UsageError(f"{str(folder)!r} is a symbolic link; give --out: {error.strerror}") from None
 
     def skip(name: str, reason: str) -> None:
-        click.echo(terminal(plain_line(f"{name}: not drawn: {reason}")), err=True)
+        echo(f"{name}: not drawn: {reason}", err=True)
 
     with _one_font_warning():
         drawn = draw(data, only=figures, pair=(compared[0], compared[1]), on_skip=skip)
         is_any = False
         for path in save_figures(drawn, folder, kinds):
-            click.echo(terminal(str(path)))
+            echo(str(path))
             is_any = True
     if not is_any:
         raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")

@@ -14,7 +14,7 @@ from rewoo_bench.loaders.load import load_questions_of
 from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.publish import publish, rescore
-from rewoo_bench.text.escaping import plain_line, terminal
+from rewoo_bench.system.output import echo
 
 
 # fmt: off
@@ -34,14 +34,14 @@ def publish_command(run: Path, out: Path, report: bool, form: str | None, texts:
     if form is not None:
         rows = publish_logs(run, out, texts=texts, without=names)
         what = "with" if texts else "without"
-        click.echo(terminal(f"{out}: {rows} rows as {form}, {what} the texts of the data set"))
+        echo(f"{out}: {rows} rows as {form}, {what} the texts of the data set")
         return
     if texts:
         raise UsageError("--texts: the copy of a run has none; it is for --format")
     rows = publish(run, out, without=names)
     if report and rows:
         write_page([out], out / "report.html", texts=False)
-    click.echo(terminal(f"{out}: {rows} rows, without the texts of the data set"))
+    echo(f"{out}: {rows} rows, without the texts of the data set")
 
 
 @click.command("rescore")
@@ -61,7 +61,7 @@ def rescore_command(run: Path, dataset: str | None) -> int:
         data = load_questions_of(dataset, read_manifest(run).dataset)
         found = rescore(run, {example.id: example.answers for example in data.examples}, data.scorer)
     for line in found.different:
-        click.echo(plain_line(f"different: {line}"))
+        echo(f"different: {line}")
     what = "exact match and F1"
     if not found.with_f1:
         what = "exact match, by the hashes that came with the rows; --dataset checks these, too"
@@ -70,6 +70,6 @@ def rescore_command(run: Path, dataset: str | None) -> int:
     line += f"{found.equal} equal, {len(found.different)} different"
     if found.unscored:
         line += f"; {found.unscored} rows can't be scored: they failed, or have no answers"
-    click.echo(terminal(line))
+    echo(line)
     return FAILED if found.different else DONE
 # fmt: on

@@ -12,7 +12,7 @@ from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.write import write_page
 from rewoo_bench.system.files import is_stream
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 
 _RUNS = Path("results/local")
 
@@ -56,7 +56,7 @@ def report_command(
     path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
     size = write_page(runs, path, texts=not without_texts, figures=not no_figures, prompts=with_prompts)
     # The page itself may be standard output.
-    click.echo(terminal(f"{path} ({size / 1e6:.1f} MB)"), err=is_stream(path))
+    echo(f"{path} ({size / 1e6:.1f} MB)", err=is_stream(path))
 
 
 def _show_live(folder: Path, port: int, no_browser: bool) -> None:

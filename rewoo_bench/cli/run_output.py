@@ -21,7 +21,7 @@ from rewoo_bench.runs.comparability import wait
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
 from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
 MOST_ROWS = 20_000  # of a run whose page is written at its end
@@ -32,7 +32,7 @@ def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
         return
-    click.echo(terminal(estimate_table(estimates)))
+    echo(estimate_table(estimates))
     click.echo(
         "an estimate, with the steps of the exemplars, no prefix cache and no failed calls",
         err=True,
@@ -46,7 +46,7 @@ def write_page_of(outcome: Outcome) -> Path | None:
 
     if len(outcome.keys) > MOST_ROWS:
         note = f"no report.html for more than {MOST_ROWS:,} rows; write it with: rewoo-bench report {outcome.folder}"
-        click.echo(terminal(note), err=True)
+        echo(note, err=True)
         return None
     page = outcome.folder / "report.html"
     try:
@@ -54,7 +54,7 @@ def write_page_of(outcome: Outcome) -> Path | None:
     except DataError:  # no row yet
         return None
     except UsageError as error:
-        click.echo(terminal(str(error)), err=True)
+        echo(str(error), err=True)
         return None
     return page
 
@@ -81,37 +81,37 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
     else:
         _show_figures(rows, manifest, summaries, pricing)
         if page is not None:
-            click.echo(terminal(f"every question side by side: {page.resolve().as_uri()}"))
-        click.echo(terminal(str(outcome.folder)))
+            echo(f"every question side by side: {page.resolve().as_uri()}")
+        echo(str(outcome.folder))
         crashed = [error for _, stop, error in ends if stop == "agent_failed"]
         notes = list(_notes(outcome, rows, manifest, summaries))
         if crashed and not failed_agents:  # those have lines of their own
             notes.append(f"most common error of an agent: {mode(crashed)}")
         errors = [error for _, stop, error in ends if stop == "error"]
         for line in (*notes, *_failures(outcome, errors, len(rows))):
-            click.echo(terminal(line), err=True)
+            echo(line, err=True)
     unseen = len(rows) > 0 and bool(rows.flagged(UNMETERED).all())
     if unseen:
         click.echo("nothing was measured: every question was answered without a metered model call", err=True)
     for name, errors in failed_agents.items():
         questions = "its only question" if len(errors) == 1 else f"all of its {len(errors)} questions"
         line = f"the agent {name!r} failed on {questions}; most common error: {mode(errors)}"
-        click.echo(terminal(line), err=True)
+        echo(line, err=True)
     return bool(failed_agents) or unseen
 
 
 def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], pricing: Pricing) -> None:
     """The tables, and what it comes to in at most three sentences; of one architecture at which prices dollars are."""
     if summaries:
-        click.echo(terminal(f"\n{summary_table(summaries)}\n"))
+        echo(f"\n{summary_table(summaries)}\n")
         compared = compare_run(rows, pricing) if len(summaries) > 1 else None
         lines = compared.verdicts if compared else []
         if not lines and pricing.name:
             lines = [f"Dollars are at {pricing.name}."]
         for line in lines:
-            click.echo(terminal(line))
+            echo(line)
     if note := wait(manifest):
-        click.echo(terminal(note), err=True)
+        echo(note, err=True)
 
 
 def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence[Summary]) -> Iterator[str]:

@@ -11,7 +11,8 @@ import click
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.runs.past_runs import find_runs
-from rewoo_bench.text.escaping import terminal, text_table
+from rewoo_bench.system.output import echo
+from rewoo_bench.text.tables import text_table
 
 _MARK = "*"  # of an oracle's accuracy
 
@@ -31,7 +32,7 @@ def runs(folder: Path, as_json: bool) -> None:
         return
     if not past:
         example = "a first one: rewoo-bench run --arch rewoo,react --model oracle"
-        click.echo(terminal(f"no runs in {folder}; {example}"), err=True)
+        echo(f"no runs in {folder}; {example}", err=True)
         return
     cells = [["folder", "started", "status", "n", "model", "data set", "EM and tokens"]]
     for run in past:  # a cell for each architecture: `react 0.75 1,234`, `react - 1,234` of one that wasn't scored
@@ -47,6 +48,6 @@ def runs(folder: Path, as_json: bool) -> None:
         cells.append([*facts, *([run.error] if run.error else shown)])
     columns = max(map(len, cells))
     full = [[*row, *[""] * (columns - len(row))] for row in cells]
-    click.echo(terminal("\n".join(text_table(full, left=True))))
+    echo("\n".join(text_table(full, left=True)))
     if any(run.oracle for run in past):
-        click.echo(terminal(f"{_MARK} {ORACLE_ACCURACY}"))
+        echo(f"{_MARK} {ORACLE_ACCURACY}")

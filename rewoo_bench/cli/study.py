@@ -19,8 +19,8 @@ from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.study.declaration import Cell, Study, read_study
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.status import status_text, study_status
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.argument_checks import check_known
-from rewoo_bench.text.escaping import terminal
 
 # fmt: off
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
@@ -70,9 +70,9 @@ def run_study_command(file: Path, out: Path | None, models: str | None, datasets
     given = {name: value for name, value in options.items() if value is not None}
     session = SessionChoices(n, block, given, study_cost)
     end = anyio.run(run_study, declared, chosen, folder, session)
-    click.echo(terminal(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their answers"))
+    echo(f"{folder}: {len(chosen) - len(end.unfinished)} of {len(chosen)} runs have their answers")
     for name, reason in end.unfinished.items():
-        click.echo(terminal(f"unfinished: {name}: {reason}"), err=True)
+        echo(f"unfinished: {name}: {reason}", err=True)
     return INCOMPLETE if end.unfinished else DONE
 
 
@@ -97,7 +97,7 @@ def status(file: Path, out: Path | None, models: str | None, datasets: str | Non
         rows = [{**asdict(each), "cell": each.cell.name} for each in found]
         click.echo(json.dumps(rows, indent=1))
     else:
-        click.echo(terminal(status_text(found)))
+        echo(status_text(found))
 
 
 @study.command("publish")
@@ -122,7 +122,7 @@ def publish_command(file: Path, out: Path | None, changes: tuple[str, ...], to: 
 
     declared, _, folder = _opened(file, out, changes)
     for path in publish_study(declared, folder, to or file.parent, with_runs=not without_runs):
-        click.echo(terminal(str(path)))
+        echo(str(path))
 # fmt: on
 
 

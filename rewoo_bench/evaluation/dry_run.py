@@ -25,8 +25,8 @@ from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.open import is_hosted
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.scoring import Scorer
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import count_prompt, count_tokens
 from rewoo_bench.types import CallCost, Completion, Example, Message, Request, ToolCall, Usage
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from rewoo_bench.evaluation.folder import Result
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.redaction import redact
 from rewoo_bench.text.words import counted
@@ -75,10 +76,8 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Prints a line, also where no progress is shown."""
-        if self._bar is not None:
-            self._bar.write(terminal(text), file=self._stream)
-        else:
-            print(terminal(text), file=self._stream)
+        write = print if self._bar is None else self._bar.write
+        write(terminal(text), file=self._stream)
 
     def close(self) -> None:
         """Ends the bar."""
@@ -147,4 +146,4 @@ def notices_to(say: Callable[[str], None]) -> Iterator[None]:
 
 def say(notice: str) -> None:
     """Prints a line on standard error, before there is a progress bar."""
-    print(terminal(f"rewoo-bench: {notice}"), file=sys.stderr)
+    echo(f"rewoo-bench: {notice}", err=True)

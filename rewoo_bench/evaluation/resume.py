@@ -37,7 +37,7 @@ from rewoo_bench.runs.manifest import (
     read_manifest,
 )
 from rewoo_bench.runs.options import OPTIONS, RunOptions, as_values
-from rewoo_bench.text.redaction import redact_settings, sent_in
+from rewoo_bench.text.redaction import redact_settings
 from rewoo_bench.text.tokens import TOKENIZER
 
 _MOST_SHOWN = 20  # values of a list in an error message
@@ -65,7 +65,7 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
         )
     options = {name: value for name, value in recorded.items() if name in OPTIONS and OPTIONS[name].role.saved}
     values = json.loads(json.dumps(dict(given), default=str))  # as in a manifest
-    shown = redact_settings(values, sent_in(values.get("api_base")))  # the same
+    shown = redact_settings(values, values.get("api_base"))  # the same
     if values.get("out") not in (None, str(folder)):
         raise UsageError(f"--resume: the run goes on in its own folder {str(folder)!r}; leave --out out")
     for name, value in values.items():
@@ -104,8 +104,8 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
     if grown and ids_hash(ids[: before.dataset.examples]) != before.dataset.ids_hash:
         raise UsageError("--resume: --questions is larger now, and the questions don't begin with those of this run")
     written = json.loads(json.dumps(now.as_json(), default=str))
-    secrets = sent_in(now.options.get("api_base"))
-    old, new = (redact_settings(each, secrets) for each in (before.as_json(), written))  # as `before` was written
+    address = now.options.get("api_base")
+    old, new = (redact_settings(each, address) for each in (before.as_json(), written))  # as `before` was written
     more = frozenset({"limit", "examples", "ids_hash"})  # facts that change with more questions
     if "generator" in now.dataset.source:  # generated questions have their content in their ids, and one hash of all
         more |= {"sha256", "rows"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.tools import form
 from rewoo_bench.system.http_session import open_session
-from rewoo_bench.text.redaction import hide_credentials
+from rewoo_bench.text.redaction import hide_credentials, of_environment
 from rewoo_bench.text.tokens import ToolSize, count_tokens, count_tool
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
@@ -58,6 +58,7 @@ class Toolbox:
         self._servers = servers
         self._result_tokens = result_tokens
         self._recordings = recordings or {}
+        self._secrets = of_environment()
         self._client: aiohttp.ClientSession | None = None
         self._factories: dict[tuple[str, ToolSettings], ToolFactory | None] = {}
 
@@ -106,28 +107,28 @@ class Toolbox:
     ) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
         supplies = self._supplies(example, meter)
-        state = PageState()
+        state, guarded = PageState(), partial(Deadline, secrets=self._secrets)
         settings_of = architecture.spec.tools
         timed: dict[str, Tool] = {}
         runs = dict.fromkeys(settings.recording for settings in settings_of.values() if settings.recording)
         recorded_in = {run: self._recordings[run].of_task(example.id) for run in runs}
         for name, settings in settings_of.items():
             if factory := self._factory(name, settings, f"[tools.{name}]"):
-                timed[name] = Deadline(factory.tool(supplies), settings, asks_model="model" in factory.parameters)
+                timed[name] = guarded(factory.tool(supplies), settings, asks_model="model" in factory.parameters)
                 timed[name].name = name  # what a model reads is what it may call
             elif settings.mcp:
                 assert servers is not None
                 server, remote = servers.server(settings.mcp), settings.mcp_tool or name
                 untimed = settings.model_copy(update={"timeout_s": None})  # its start isn't part of a call
-                timed[name] = Deadline(server.tool(remote, name, settings.timeout_s), untimed)
+                timed[name] = guarded(server.tool(remote, name, settings.timeout_s), untimed)
             elif settings.recording:
                 recorded_tool = recorded_in[settings.recording].tool(settings.recorded_tool or name, name)
-                timed[name] = Deadline(recorded_tool, settings)
+                timed[name] = guarded(recorded_tool, settings)
             elif name == "LLM":
                 llm = LLM(meter, architecture.tool_prompts[name], settings.max_tokens)
-                timed[name] = Deadline(llm, settings)
+                timed[name] = guarded(llm, settings)
             else:
-                timed[name] = Deadline(self._built_in(name, supplies.pages, state), settings)
+                timed[name] = guarded(self._built_in(name, supplies.pages, state), settings)
         if self._faults and self._faults.rate:
             timed = {name: FaultyTool(tool, self._faults, example.id) for name, tool in timed.items()}
         recorded = recorded_tools(recorder, timed) if recorder else timed

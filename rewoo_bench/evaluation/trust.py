@@ -24,8 +24,7 @@ from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.errors import UsageError
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.runs.options import OPTIONS, RunOptions
-from rewoo_bench.text.escaping import plain_line
-from rewoo_bench.text.redaction import redact_settings, sent_in, was_redacted
+from rewoo_bench.text.redaction import redact_settings, was_redacted
 
 _MODELS = ("model", "planner_model", "solver_model", "judge_model", "embedding_model")
 _SPENDING = (
@@ -65,7 +64,7 @@ def _begun_here() -> Path:
 def _line_of(manifest: Mapping[str, Any]) -> str:
     options = manifest.get("options")
     options = options if isinstance(options, Mapping) else {}
-    shown = redact_settings(options, sent_in(options.get("api_base")))  # as they are written
+    shown = redact_settings(options, options.get("api_base"))  # as they are written
     facts = {name: shown.get(name) for name in _ASKED_ABOUT}
     facts |= {"run_id": manifest.get("run_id"), "sent": redact_settings(manifest.get("sent") or {})}
     return sha256(json.dumps(facts, sort_keys=True, default=str).encode("utf-8", "surrogatepass")).hexdigest() + "\n"
@@ -119,5 +118,5 @@ def _is_asked_about(name: str, value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = plain_line(",".join(map(str, value)) if isinstance(value, list) else str(value))
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return repr(text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…")

@@ -38,7 +38,6 @@ from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.manifest import LOOSE, ArchitectureFacts, DatasetFacts, Manifest, PrefixFacts
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import MODELS, Rows, mean_over_questions
-from rewoo_bench.text.escaping import controls_as_json
 
 COMPARED_COUNTS = ("total_tokens", "input_tokens", "output_tokens", "llm_calls", "tool_calls", "replans")
 ROLES = {"planner": "planner_tokens", "solver": "solver_tokens", "tool": "tool_llm_tokens", "agent": "agent_tokens"}
@@ -140,8 +139,7 @@ class Baseline(BaseModel):
             + "\n    ]"
             for name, lines in sorted(self.questions.items())
         ]
-        written = facts.removesuffix("\n}") + ',\n  "questions": {\n' + ",\n".join(blocks) + "\n  }\n}\n"
-        return controls_as_json(written)
+        return facts.removesuffix("\n}") + ',\n  "questions": {\n' + ",\n".join(blocks) + "\n  }\n}\n"
 
 
 def read_baseline(path: Path) -> Baseline:

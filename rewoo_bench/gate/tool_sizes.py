@@ -12,7 +12,7 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.gate.budgets import ToolBudget
 from rewoo_bench.gate.count_checks import ROUNDING, percent
 from rewoo_bench.gate.verdict import Check, Group, Status, Verdict
-from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import TOKENIZER, ToolSize
 from rewoo_bench.text.words import counted
 

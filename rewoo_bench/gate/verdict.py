@@ -21,7 +21,8 @@ from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.rows import Rows, averaged
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import controls_as_json, markdown_table, plain_line, plain_markdown, terminal, text_table
+from rewoo_bench.text.escaping import plain_markdown, terminal
+from rewoo_bench.text.tables import markdown_table, text_table
 from rewoo_bench.text.words import counted
 
 ENOUGH_QUESTIONS = 200
@@ -178,13 +179,13 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 def verdict_text(verdict: Verdict) -> str:
     """The verdict first, then failures and warnings with their reasons, then all figures."""
-    parts = ["\n".join(map(plain_line, [_headline(verdict), *_size(verdict)]))]
+    parts = ["\n".join([_headline(verdict), *_size(verdict)])]
     for group, checks in _grouped(verdict).items():
-        lines, grown = [plain_line(str(group))], next((check for check in checks if check.grown), None)
+        lines, grown = [str(group)], next((check for check in checks if check.grown), None)
         for check in checks:
-            lines.append(f"  {check.status}  {plain_line(check.text)}")
+            lines.append(f"  {check.status}  {check.text}")
             if check is grown:
-                lines += [f"          {plain_line(str(question))}" for question in check.grown]
+                lines += [f"          {question}" for question in check.grown]
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, *("\n".join(text_table(cells)) for cells in _tables(verdict))])
 
@@ -329,7 +330,7 @@ def tracked(rows: Rows) -> str:
                     "extra": f"{size}, p95 = {np.quantile(values, 0.95):.6g}, max = {values.max():.6g}",
                 }
             )
-    return controls_as_json(json.dumps(points, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+    return json.dumps(points, indent=2, allow_nan=False) + "\n"
 
 
 def write_output(path: Path, content: str, flag: str, *, append: bool = False) -> None:

@@ -4,7 +4,7 @@
 
 A file is a log of inspect_ai, or JSON: objects and lists of them one after the other, so one document, or a record or a
 message a line. It may be compressed by gzip, and be in UTF-8, UTF-16 or UTF-32. One value at a time is in memory. A
-file that is damaged is an error that names the place. Keys and passwords of other programs are taken out here.
+file that is damaged is an error that names the place. Well-known tokens of other programs are taken out here.
 """
 
 from __future__ import annotations

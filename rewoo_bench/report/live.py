@@ -52,7 +52,6 @@ from rewoo_bench.runs.journal.tables import export
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
 from rewoo_bench.system.http_session import server_log
-from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.words import counted
 
 HOST = "127.0.0.1"
@@ -167,7 +166,7 @@ class Viewer:
                 try:
                     shown = await to_thread.run_sync(take_snapshot, folder, self._work)
                 except (RewooBenchError, OSError) as error:
-                    raise web.HTTPServiceUnavailable(text=plain_line(str(error))) from None
+                    raise web.HTTPServiceUnavailable(text=str(error)) from None
                 self._snapshots[folder] = shown
             yield shown
 
@@ -189,7 +188,7 @@ def _json(value: Any) -> web.Response:
 
 
 def _shown(text: str) -> str:
-    return escape(plain_line(text))
+    return escape(text)
 
 
 def _line(name: str, folder: Path, run: PastRun) -> str:

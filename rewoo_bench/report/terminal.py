@@ -105,10 +105,10 @@ class ShownQuestions(JupyterMixin):
             systems = self._answered(trajectories, line)
             shared, said = parting(list(systems.values()))
             trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
-            yield Rule(Text(terminal(columns["ids"][line]) + trial), align="left")
-            yield Text(terminal(columns["questions"][line]), style="bold")
+            yield Rule(Text(_cut(columns["ids"][line]) + trial), align="left")
+            yield Text(_cut(columns["questions"][line]), style="bold")
             if answers := columns["answers"][line]:
-                yield Text(f"gold: {terminal(' | '.join(answers))}", style="dim")
+                yield Text(f"gold: {_cut(' | '.join(answers))}", style="dim")
             answered = [*systems]
             is_beside = options.max_width >= SIDE_BY_SIDE and len(answered) == 2
             if len(answered) == 2 and not is_beside:
@@ -123,13 +123,13 @@ class ShownQuestions(JupyterMixin):
                 parts = shared is not None and any(each["path"] for each in own)
                 if parts:
                     yield _table(heads, above)
-                    yield Rule(Text(terminal(said)), style="yellow", align="left")
+                    yield Rule(Text(_cut(said)), style="yellow", align="left")
                 table = _table(heads, below, show_header=not parts)
                 predictions = [columns["systems"][i]["prediction"][line] for i in group]
                 table.add_row(*map(_answer, own, predictions))
                 yield table
         if self._lines and self._dollars:
-            yield Text(terminal(self._dollars), style="dim")
+            yield Text(_cut(self._dollars), style="dim")
 
     def __str__(self) -> str:
         text = StringIO()
@@ -148,8 +148,8 @@ def _head(system: Mapping[str, Any], line: int) -> Text:
     counts += f", {startup:.1f} s to start" if startup else ""
     why = f" ({stop})" if stop and stop != "answered" else ""
     flags = f"  {', '.join(system['flags'][line])}"
-    label = (terminal(system["label"]), "bold")
-    return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (terminal(flags).rstrip(), "red"))
+    label = (_cut(system["label"]), "bold")
+    return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (_cut(flags).rstrip(), "red"))
 
 
 def _table(heads: Sequence[Text], rows: Sequence[Cells], *, show_header: bool = True) -> Table:
@@ -164,7 +164,7 @@ def _table(heads: Sequence[Text], rows: Sequence[Cells], *, show_header: bool = 
 
 def _block(block: Mapping[str, Any]) -> Text:
     """A program with its output, an unusable plan, or where a new plan begins."""
-    text = Text(terminal(block["title"]), style="cyan")
+    text = Text(_cut(block["title"]), style="cyan")
     if block["text"]:
         text.append(f"\n{_cut(block['text'])}", style="default")
     if block["output"]:
@@ -175,7 +175,7 @@ def _block(block: Mapping[str, Any]) -> Text:
 
 
 def _step(step: Mapping[str, Any]) -> Text:
-    text = Text.assemble((terminal(str(step["id"])), "dim"), " ", (terminal(str(step["tool"] or "")), "bold"))
+    text = Text.assemble((_cut(str(step["id"])), "dim"), " ", (_cut(str(step["tool"] or "")), "bold"))
     if step["failed"]:
         text.append(" failed", style="red")
     for name, before, style in (("thought", "", "italic dim"), ("argument", "→ ", ""), ("observation", "", "dim")):

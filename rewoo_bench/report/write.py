@@ -40,7 +40,6 @@ from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.past_runs import current_status
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import plain_line
 
 BUNDLE = Path(__file__).parent / "page" / "built"
 QUESTIONS_A_CHUNK = 32
@@ -124,7 +123,7 @@ def _frame(title: str, attributes: str, without_script: str, more: str = "") -> 
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="rewoo_bench">
-<title>{escape(plain_line(title))}</title>
+<title>{escape(title)}</title>
 <style>{style}</style>
 </head>
 <body>
@@ -137,15 +136,15 @@ def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int],
     """The page, piece by piece."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape(plain_line(str(cell)))}</{tag}>' for cell in cells)}</tr>"
+        return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
 
     # For a reader without JavaScript: the title, the summary's table and what each pair comes to.
     cells = head["table"] or {"head": [], "rows": []}
     lines = [row(cells["head"], "th"), *(row(each, "td") for each in cells["rows"])]
     sentences = [each["text"] for each in head["sentences"]]
     sentences += [line for each in head["planned"] for line in each["sentences"]]
-    said = (f"<p>{escape(plain_line(line))}</p>" for line in (*sentences, *head["notes"]) if line)
-    plain = f"<h1>{escape(plain_line(str(head['title'])))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
+    said = (f"<p>{escape(line)}</p>" for line in (*sentences, *head["notes"]) if line)
+    plain = f"<h1>{escape(str(head['title']))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
     start, end, _ = _frame(str(head["title"]), "", f"{plain}<p>This page shows the rest with JavaScript.</p>")
     yield start.encode("utf-8", "replace")
     # JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line.

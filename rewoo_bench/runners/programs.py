@@ -195,13 +195,13 @@ class ProgramTools:
             arguments = use.function.arguments(use.args, use.kwargs)
         except ValueError as error:
             fault, arguments = str(error), ", ".join([*map(excerpt, use.args), *use.kwargs])[:_LONGEST_FAULT]
-        argument = check_text(show_call(arguments))
+        argument = show_call(arguments)
         use.step = Step(use.id, thought, tool.name, argument, failed=True)
         emit("step_started", use.id, tool=tool.name, argument=argument)
         with at_place(use.place, use.level):
             if fault:
                 wanted = f"{use.function.name} is called as {use.function.signature}"
-                observation = Observation(check_text(f"ERROR: {fault}; {wanted}"), failed=True)
+                observation = Observation(f"ERROR: {fault}; {wanted}", failed=True)
             else:
                 observation = await call_tool(tool, arguments)
             text = await self._evidence_budget.shortened(
@@ -302,7 +302,7 @@ class ProgramSession:
             # Of a program that was stopped, variables may be in any state.
             if isinstance(error, MontyCrashedError) or said.startswith(("TimeoutError:", "MemoryError:")):
                 await self.aclose()
-        output = "\n".join(filter(None, (check_text(printed.output).rstrip("\n"), value)))
+        output = "\n".join(filter(None, (printed.output.rstrip("\n"), value)))
         return Outcome(output, value, fault, is_readable, is_over)
 
     async def aclose(self) -> None:
@@ -409,7 +409,7 @@ class ProgramSession:
             said = f"SyntaxError: {said}"
         elif said.removeprefix("RuntimeError: ") in self._raised:
             said = said.removeprefix("RuntimeError: ")
-        said = " ".join(check_text(said).split())
+        said = " ".join(said.split())
         cut = said if len(said) <= _LONGEST_FAULT else f"{said[:_LONGEST_FAULT]}…"
         return f"{cut} (line {lines[-1]})" if lines else cut
 
@@ -497,4 +497,4 @@ def _show(value: Any) -> str:
         text = value if isinstance(value, str) else repr(value)
     except (ValueError, RecursionError):  # a number of too many digits, a list that is too deep
         text = excerpt(value)
-    return check_text(text[:_LONGEST_VALUE]).strip("\n")
+    return text[:_LONGEST_VALUE].strip("\n")

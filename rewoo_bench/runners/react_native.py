@@ -22,7 +22,7 @@ from rewoo_bench.runners.notation.replies import answer_in, answered, names_answ
 from rewoo_bench.runners.react import ReActLoop, ReActTurns, longest_path
 from rewoo_bench.system.concurrency import in_order
 from rewoo_bench.text.loops import AT_LIMIT
-from rewoo_bench.text.model_output import check_fields, decode
+from rewoo_bench.text.model_output import decode
 from rewoo_bench.types import Hop, Message, Model, Request, Step, Tool, ToolCall, Trajectory
 
 _MOST_BRACES = 100  # looked at in a reply
@@ -90,7 +90,7 @@ def written_calls(text: str, tools: Mapping[str, Tool], first: int = 0) -> tuple
             item, end = decode(text, brace.start())
             name, given = item.get("name"), item.get("arguments", item.get("parameters"))
             if isinstance(name, str) and name in tools and isinstance(given, dict):
-                calls.append(ToolCall(f"written_{first + len(calls)}", name, check_fields(given)))
+                calls.append(ToolCall(f"written_{first + len(calls)}", name, given))
     return tuple(calls)
 
 

@@ -21,9 +21,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
-from rewoo_bench.text.redaction import redact_settings, sent_in
+from rewoo_bench.text.redaction import redact_settings
 
 MANIFEST = "run.json"
 FORMAT_VERSION = 3
@@ -210,10 +209,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Writes run.json atomically, without API keys and user info of addresses. Raises `OSError`."""
     folder.mkdir(parents=True, exist_ok=True)
     values = {**manifest.as_json(), "format_version": FORMAT_VERSION}
-    shown = redact_settings(values, sent_in(manifest.options.get("api_base")))
-    text = replace_surrogates(json.dumps(shown, indent=2, ensure_ascii=False))
+    shown = redact_settings(values, manifest.options.get("api_base"))
+    text = json.dumps(shown, indent=2, ensure_ascii=False)
     with replaced(folder / MANIFEST, follows=False) as file:
-        file.write(f"{text}\n".encode())
+        file.write(f"{text}\n".encode("utf-8", "replace"))
 
 
 Manifests = Mapping[str, Manifest]

@@ -29,7 +29,6 @@ from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
-from rewoo_bench.text.escaping import plain_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -263,7 +262,7 @@ def failed(rows: Rows | pd.DataFrame) -> NDArray[np.bool_]:
 def common_error(rows: pd.DataFrame) -> str:
     """The most common error of rows, in a line; empty where none is known, as in a published run."""
     errors = rows["error"].dropna().astype(str)
-    return plain_line(errors.value_counts().index[0])[:_LONGEST_ERROR] if len(errors) else ""
+    return " ".join(errors.value_counts().index[0].split())[:_LONGEST_ERROR] if len(errors) else ""
 
 
 def estimated(rows: pd.DataFrame) -> bool:

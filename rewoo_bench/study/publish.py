@@ -62,7 +62,7 @@ from rewoo_bench.study.outcomes import (
 )
 from rewoo_bench.study.rounds import asked_of
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import csv_text, markdown_table
+from rewoo_bench.text.tables import csv_text, markdown_table
 from rewoo_bench.text.words import counted
 
 PAGE = "page.md"

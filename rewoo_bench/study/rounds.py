@@ -34,7 +34,7 @@ from rewoo_bench.runs.journal.store import Spent, read_journal
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Study
-from rewoo_bench.text.escaping import terminal
+from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
@@ -58,7 +58,7 @@ class SessionChoices:
     """Options of every run, such as `engine`."""
     study_cost: float | None = None
     """Most US dollars of all runs of the study in all sessions."""
-    say: Callable[[str], None] = lambda line: print(terminal(line), file=sys.stderr, flush=True)
+    say: Callable[[str], None] = lambda line: echo(line, err=True)
 
     def __post_init__(self) -> None:
         if self.study_cost is not None and not 0 < self.study_cost < math.inf:

@@ -26,8 +26,8 @@ from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.rows import common_error, left_out
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.study.rounds import asked_of, is_free, spent_by, what_changed
-from rewoo_bench.text.escaping import text_table
 from rewoo_bench.text.redaction import redact_settings
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
 _TRIED = 10  # questions of a dry run

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError, causes
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.redaction import redact
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
@@ -114,5 +113,5 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _one_line(text: str) -> str:
-    line = redact(" ".join(replace_surrogates(text).split()))
+    line = redact(" ".join(text.split()))
     return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]} …"

@@ -8,10 +8,13 @@ What it returns is nested no deeper than `DEEPEST`, so that whoever goes through
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json
+
+from rewoo_bench.text.escaping import replace_surrogates
 
 DEEPEST = 200
 """Levels of a document."""
@@ -35,7 +38,16 @@ def load_json(data: str | bytes) -> Any:
         raise ValueError("a whole number with too many digits") from None
     if is_too_deep(value):
         raise ValueError(TOO_DEEP)
-    return value
+    return _sound(value)
+
+
+def _sound(value: Any) -> Any:
+    """The value with U+FFFD for each half of a surrogate pair in its texts, which no file can hold."""
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, dict):
+        return {replace_surrogates(name): _sound(each) for name, each in value.items()}
+    return [_sound(each) for each in value] if isinstance(value, list) else value
 
 
 def is_too_deep(value: Any) -> bool:
@@ -47,3 +59,12 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
+
+
+def with_finite_numbers(value: Any) -> Any:
+    """Nested dicts and lists, ready for JSON: None in the place of NaN and infinity."""
+    if isinstance(value, dict):
+        return {key: with_finite_numbers(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_finite_numbers(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

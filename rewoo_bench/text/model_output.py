@@ -6,7 +6,8 @@
     check_call(ToolCall("1", 5, [1]))        ToolCall("1", "5", {"__raw__": "[1]"})
 
 A reply may hold anything: half of a surrogate pair, arguments nested 600 deep, a tool's name that
-is a number. The meter checks each reply (`check_reply`). Every change is noted in the trajectory, and so in
+is a number. The meter checks each reply (`check_reply`), and `decode` each JSON value that is read out of one; nobody
+else has to. Every change is noted in the trajectory, and so in
 traces.jsonl:
 
     notes["repaired"] = [{"place": "turn 1", "repair": "a lone surrogate became U+FFFD"}]
@@ -28,8 +29,7 @@ from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.types import Completion, ToolCall
 
 DEEPEST = 32  # levels of lists and objects in the arguments of a call
-LONGEST_TEXT = 20_000  # characters of one text in the arguments of a call
-LARGEST_CALL = 100_000  # characters of all the arguments of a call, as JSON
+LARGEST_CALL = 100_000  # characters of all the arguments of a call, as JSON; of a longer text the beginning is kept
 LONGEST_SHOWN = 80  # characters of a name or value that a message repeats
 # The only argument of a tool call if its arguments aren't a JSON object: their text, unchanged. No tool
 # has an argument of that name, so its schema refuses the call and the model sees its own text.
@@ -43,13 +43,11 @@ _notes: ContextVar[list[dict[str, str]] | None] = ContextVar("repairs", default=
 
 def check_reply(completion: Completion) -> Completion:
     """A completion with sound texts and sound tool calls."""
-    if not completion.tool_calls and completion.text.isascii():
-        return completion
-    text = check_text(completion.text)
+    text, thoughts = check_text(completion.text), check_text(completion.thoughts)
     calls = tuple(check_call(call) for call in completion.tool_calls)
-    if text is completion.text and calls == completion.tool_calls:
+    if text is completion.text and thoughts is completion.thoughts and calls == completion.tool_calls:
         return completion
-    return replace(completion, text=text, tool_calls=calls)
+    return replace(completion, text=text, thoughts=thoughts, tool_calls=calls)
 
 
 @contextmanager
@@ -79,23 +77,16 @@ def check_text(text: str) -> str:
     return sound
 
 
-def check_argument(text: str) -> str:
-    """A text as an argument of a tool: sound, and at most 20,000 characters of it."""
-    if len(text) > LONGEST_TEXT:
-        note(f"an argument of {len(text)} characters was cut to {LONGEST_TEXT}")
-    return check_text(text[:LONGEST_TEXT])
-
-
 def check_value(value: Any, levels: int = DEEPEST) -> Any:
     """A JSON value with sound texts. Raises `ValueError` for one that is too deep, or no JSON."""
     if isinstance(value, str):
-        return check_argument(value)
+        return check_text(value)
     if isinstance(value, Mapping | list | tuple) and not levels:
         raise ValueError(f"nested more than {DEEPEST} deep")
     if isinstance(value, Mapping):
         if strange := [key for key in value if not isinstance(key, str)]:
             raise ValueError(f"{excerpt(strange[0])} is no name of a field")
-        return {check_argument(key): check_value(item, levels - 1) for key, item in value.items()}
+        return {check_text(key): check_value(item, levels - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [check_value(item, levels - 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -131,15 +122,16 @@ def check_call(call: ToolCall) -> ToolCall:
     except ValueError as error:
         note(f"the arguments of {name!r} were read as text: {error}")
         arguments = _raw(call.arguments)
-    return replace(call, id=checked(call.id, "id"), name=name[:LONGEST_TEXT], arguments=arguments)
+    return replace(call, id=checked(call.id, "id"), name=name[:LARGEST_CALL], arguments=arguments)
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
-    """The JSON value that begins at `start`, and where it ends; unchecked. Raises `ValueError`."""
+    """The JSON value that begins at `start`, as `check_value` has it, and where it ends. Raises `ValueError`."""
     try:
-        return _DECODER.raw_decode(text, start)
+        value, end = _DECODER.raw_decode(text, start)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    return check_value(value), end
 
 
 def excerpt(value: object) -> str:
@@ -162,13 +154,11 @@ _DECODER = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=_f
 
 
 def _raw(arguments: object) -> dict[str, Any]:
-    if isinstance(arguments, str):
-        return {RAW_ARGUMENTS: check_argument(arguments)}
     try:
-        text = json.dumps(arguments, ensure_ascii=False)
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     except (TypeError, ValueError):
         text = excerpt(arguments)
-    return {RAW_ARGUMENTS: check_argument(text)}
+    return {RAW_ARGUMENTS: check_text(text[:LARGEST_CALL])}
 
 
 # Parts of JSON that somebody else wrote.

@@ -44,7 +44,6 @@ from pyarrow import parquet
 from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
 from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, plain_name
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.words import K1, B, clean_title, has_title, index_terms, title_key, with_titles
 from rewoo_bench.tools.search import Hit, Titles
@@ -142,7 +141,7 @@ def _passage(row: Any, where: str) -> Iterator[Document]:
     if "title" not in row and (first := _QUOTED_LINE.match(passage)):
         title, passage = first[1], passage[first.end() :].strip()
     if passage:
-        yield Document(replace_surrogates(title), replace_surrogates(passage))
+        yield Document(title, passage)
 
 
 _FORMAT = 2  # raise it where the files or `terms` change: older entries are then left alone

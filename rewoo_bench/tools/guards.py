@@ -9,6 +9,7 @@ import asyncio
 import re
 import warnings
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -20,7 +21,8 @@ from rewoo_bench.errors import NotRecorded, RewooBenchError, ToolError
 from rewoo_bench.events import current_place
 from rewoo_bench.system.concurrency import take
 from rewoo_bench.system.crashes import RUN_STOPPING, deciding, harness_fault
-from rewoo_bench.text.redaction import of_environment, redact, without
+from rewoo_bench.text.escaping import replace_surrogates
+from rewoo_bench.text.redaction import without
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.types import FaultMode, Tool, WrappedTool
 
@@ -68,14 +70,17 @@ class ResultLimit(WrappedTool):
 class Deadline(WrappedTool):
     """A tool that fails only with `ToolError`, within its time, so that no question ends by a tool's fault.
 
-    Secrets of the environment are in no result: a server or a user's tool may answer with what it was started with.
+    The `secrets` are in no result: a server or a user's tool may answer with what it was started with.
     Any other exception than a `RewooBenchError` is a fault in the tool's code: a warning, once for each type.
     Raises `HarnessFault` where this machine lacks something, such as memory.
     """
 
-    def __init__(self, tool: Tool, settings: ToolSettings, *, asks_model: bool = False) -> None:
+    def __init__(
+        self, tool: Tool, settings: ToolSettings, secrets: Collection[str] = (), *, asks_model: bool = False
+    ) -> None:
         super().__init__(tool)
         self.asks_model = self.asks_model or asks_model
+        self._secrets = secrets
         self._timeout_s = settings.timeout_s
 
     async def __call__(self, arguments: Any) -> str:
@@ -93,16 +98,19 @@ class Deadline(WrappedTool):
                 raise fault from error
             if isinstance(error, ToolError):
                 kept = NotRecorded if isinstance(error, NotRecorded) else ToolError
-                raise kept(without(str(error), of_environment())) from error
+                raise kept(self._shown(str(error))) from error
             if isinstance(error, RewooBenchError):
                 raise
             kind = type(error).__name__
             warnings.warn(f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2)
-            message = " ".join(redact(str(error)).split())
+            message = " ".join(self._shown(str(error)).split())
             raise ToolError(f"{kind}: {message[:_LONGEST_FAULT]}" if message else kind) from error
         if not isinstance(text, str):
             raise ToolError(f"{self.name} answered with {type(text).__name__}, expected text")
-        return without(text, of_environment())
+        return self._shown(text)
+
+    def _shown(self, text: str) -> str:
+        return without(replace_surrogates(text), self._secrets)
 
 
 # Tools that fail on purpose: drawn with a seed by question, step number and tool, never by the order of arrival.

@@ -33,7 +33,6 @@ from pydantic import ValidationError
 from rewoo_bench.errors import HarnessFault, ToolError, UsageError
 from rewoo_bench.events import starting
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
 from rewoo_bench.tools.mcp import McpAddress, McpTool, ToolSchema
@@ -123,9 +122,8 @@ class McpServer:
         try:
             await self.start()
             assert self._client is not None
-            encodable = json.loads(replace_surrogates(json.dumps(arguments, ensure_ascii=False)))
             with anyio.fail_after(limit):
-                result = await self._client.call_tool(remote, encodable)
+                result = await self._client.call_tool(remote, arguments)
         except UsageError as error:
             raise ToolError(str(error)) from None
         except TimeoutError:
@@ -136,7 +134,7 @@ class McpServer:
             raise self._error(str(error) or type(error).__name__) from error
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError) as error:
             raise await self._gone(error) from error
-        text = without(replace_surrogates(result_text(result)), self.address.secrets)
+        text = without(result_text(result), self.address.secrets)
         if (surplus := len(text) - _LONGEST_RESULT) > 0:
             text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} characters left out"
         if result.is_error:
@@ -295,8 +293,8 @@ async def streams_of(process: Process, log: Tail) -> AsyncIterator[tuple[Any, An
 def read_message(line: bytes) -> SessionMessage | None:
     """The message of a line; None for a line that is no message."""
     with suppress(ValueError):  # pydantic's own error is one, too
-        text = replace_surrogates(json.dumps(load_json(line.decode("utf-8", "replace")), ensure_ascii=False))
-        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+        message = load_json(line.decode("utf-8", "replace"))
+        return SessionMessage(jsonrpc_message_adapter.validate_python(message, by_name=False))
     return None
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import openai.resources  # noqa: F401 - the SDK imports its parts on first use, which threads do at the same time
 from anthropic import Anthropic
 from openai import AuthenticationError, OpenAI
@@ -135,6 +136,21 @@ def _messages_streamed(asking: Asking, text: str) -> str:
     return "".join(e.delta.text for e in events if e.type == "content_block_delta" and e.delta.type == "text_delta")
 
 
+def _gemini(asking: Asking, text: str, verb: str = "generateContent") -> str:
+    """As its SDK sends it, the key in a header."""
+    address = f"{asking.base_url.removesuffix('/v1')}/v1beta/models/{asking.model}:{verb}"
+    body = {"contents": [{"role": "user", "parts": [{"text": text}]}]}
+    made = httpx.post(address, json=body, headers={"x-goog-api-key": asking.api_key}, timeout=SETTINGS.timeout_s)
+    made.raise_for_status()
+    documents = made.json()
+    candidates = [each["candidates"][0] for each in (documents if isinstance(documents, list) else [documents])]
+    return "".join(part["text"] for each in candidates for part in each["content"]["parts"])
+
+
+def _gemini_streamed(asking: Asking, text: str) -> str:
+    return _gemini(asking, text, "streamGenerateContent")
+
+
 def _everything(asking: Asking, text: str) -> str:
     """All dialects, and the requests that generate nothing."""
     with asking.openai as client:
@@ -181,8 +197,10 @@ chat, chat_streamed = _agent(_chat), _agent(_chat_streamed)
 completion, completion_streamed = _agent(_completion), _agent(_completion_streamed)
 responses, responses_streamed = _agent(_responses), _agent(_responses_streamed)
 messages, messages_streamed = _agent(_messages), _agent(_messages_streamed)
+gemini, gemini_streamed = _agent(_gemini), _agent(_gemini_streamed)
 everything, same_again, votes = _agent(_everything), _agent(_same_again), _agent(_votes)
 asks_for_ever, raises = _agent(_asks_for_ever), _agent(_raises)
 
 DIALECTS = ("chat", "completion", "responses", "messages")
 EACH_WAY = tuple(f"{dialect}{way}" for dialect in DIALECTS for way in ("", "_streamed"))
+FORMS = (*EACH_WAY, "gemini", "gemini_streamed")

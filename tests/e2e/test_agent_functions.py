@@ -18,24 +18,7 @@ from gateway_runs import rows, run_agents, write_agent, write_questions
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-class Unprintable(Exception):
-    def __str__(self) -> str:
-        raise ValueError("no text")
-
-
-async def unprintable(question: str, **_: Any) -> str:
-    raise Unprintable
-
-
-def unprintable_in_a_thread(question: str, **_: Any) -> str:
-    raise Unprintable
-
-
 async def raises_cancelled(question: str, **_: Any) -> str:
-    raise asyncio.CancelledError
-
-
-def raises_cancelled_in_a_thread(question: str, **_: Any) -> str:
     raise asyncio.CancelledError
 
 
@@ -45,13 +28,6 @@ async def cancels_its_task(question: str, **_: Any) -> str:
     task.cancel()
     await asyncio.sleep(60)
     return "late"
-
-
-async def cancels_its_scope(question: str, **_: Any) -> str:
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await anyio.sleep(60)
-    raise anyio.get_cancelled_exc_class()
 
 
 async def exits(question: str, **_: Any) -> str:
@@ -68,18 +44,9 @@ async def waits(question: str, **_: Any) -> str:
     return "late"
 
 
-async def sleeps(question: str, **_: Any) -> str:
-    await asyncio.sleep(1)
-    return "Neva"
-
-
 ENDS = {
-    "unprintable": "Unprintable",
-    "unprintable_in_a_thread": "Unprintable",
     "raises_cancelled": "RuntimeError: the agent cancelled itself",
-    "raises_cancelled_in_a_thread": "RuntimeError: CancelledError",
     "cancels_its_task": "RuntimeError: the agent cancelled itself",
-    "cancels_its_scope": "RuntimeError: the agent cancelled itself",
     "exits": "RuntimeError: SystemExit: done",
 }
 
@@ -104,14 +71,6 @@ def test_a_function_is_cancelled_at_its_time_limit() -> None:
         run_agents(provider, [function("waits", timeout_s=1)], questions=1)
     assert set(rows().stop_reason) == {"time_limit"}
     assert Path("was-cancelled").exists()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_waiting_for_a_place_of_the_agent_is_no_part_of_a_questions_time() -> None:
-    flags = ("--concurrency", 4, "--question-time", 3)
-    with DialectServer() as provider:
-        run_agents(provider, [function("sleeps", concurrency=1)], *flags, questions=4)
-    assert set(rows().stop_reason) == {"answered"}
 
 
 def test_ctrl_c_ends_a_run_of_functions() -> None:

@@ -14,7 +14,8 @@ import pytest
 from command_runs import quiet
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.text.escaping import csv_cell, latex, plain_line, plain_markdown, terminal
+from rewoo_bench.text.escaping import latex, plain_line, plain_markdown, terminal
+from rewoo_bench.text.tables import csv_cell
 
 NASTY = (
     "x\n\\input{/etc/passwd}",
@@ -45,7 +46,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def edited(run: Path, folder: Path, nasty: str) -> Path:
     """The run with the text in every name and every error."""
     folder.mkdir()
-    (folder / "run.json").write_text((run / "run.json").read_text())
+    manifest = json.loads((run / "run.json").read_text())
+    for architecture in manifest["architectures"]:
+        architecture["name"] = f"{nasty}{architecture['name']}"
+    (folder / "run.json").write_text(json.dumps(manifest))
     for name in ("questions.parquet", "calls.parquet"):
         rows = pd.read_parquet(run / name, dtype_backend="pyarrow")
         for column in {"dataset", "model", "architecture", "question_type", "error", "example_id"} & set(rows.columns):
@@ -65,8 +69,7 @@ def said(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
     return found.out + found.err
 
 
-@pytest.mark.by_day(4)
-@pytest.mark.parametrize("nasty", NASTY)
+@pytest.mark.parametrize("nasty", [*NASTY[:2], "\n".join(NASTY[2:])])
 def test_a_nasty_name_stays_text(
     run: Path, tmp_path: Path, nasty: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

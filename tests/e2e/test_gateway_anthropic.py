@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -125,12 +124,6 @@ def cost_of(question: OpenQuestion) -> CallCost:
 
 STREAMS = {
     "as the API sends it": as_bytes([begun(), PING, *BLOCKS, ended(), STOP]),
-    "every count again at the end": as_bytes(
-        [begun(), *BLOCKS, ended(input_tokens=10, cache_creation_input_tokens=100, cache_read_input_tokens=1000), STOP]
-    ),
-    "counts of zero at the end": as_bytes(
-        [begun(), *BLOCKS, ended(input_tokens=0, cache_creation_input_tokens=0, cache_read_input_tokens=0), STOP]
-    ),
     "counts only at the end": as_bytes(
         [
             begun(input_tokens=0, cache_creation_input_tokens=0, cache_read_input_tokens=0),
@@ -139,7 +132,6 @@ STREAMS = {
             STOP,
         ]
     ),
-    "two ends": as_bytes([begun(), *BLOCKS, ended(output_tokens=20), ended(), STOP]),
     "Windows line ends": as_bytes([begun(), *BLOCKS, ended(), STOP], "\r\n"),
     "comments": b": hello\n\n" + as_bytes([begun(), *BLOCKS, ended(), STOP]).replace(b"\n\n", b"\n\n: keep-alive\n\n"),
 }
@@ -154,13 +146,6 @@ async def test_a_stream_with_thoughts_and_tools_is_whole_and_counted(name: str) 
     assert (call.finish_reason, call.call_cost.usage_source) == ("tool_use", "provider")
 
 
-async def test_a_compressed_stream_is_read() -> None:
-    data = gzip.compress(STREAMS["as the API sends it"])
-    async with asked(data, headers={"Content-Encoding": "gzip"}) as question:
-        check_answer(await final_message(question))
-    assert cost_of(question).billed == WHOLE
-
-
 async def test_an_error_in_the_middle_is_the_sdks_error_and_billed_as_far_as_it_came() -> None:
     async with asked(as_bytes([begun(), *BLOCKS[:4], OVERLOADED])) as question:
         with pytest.raises(anthropic.APIStatusError, match="Overloaded"):
@@ -169,30 +154,3 @@ async def test_an_error_in_the_middle_is_the_sdks_error_and_billed_as_far_as_it_
     assert (cost.billed.input_tokens, cost.billed.cached_input_tokens) == (1110, 1000)
     assert 1 < cost.billed.output_tokens < 20
     assert cost.usage_source == "estimated"
-
-
-async def test_an_error_before_the_answer_is_an_error_of_the_call_that_costs_nothing() -> None:
-    async with asked(as_bytes([OVERLOADED])) as question:
-        with pytest.raises(anthropic.APIStatusError, match="Overloaded"):
-            await final_message(question)
-    assert cost_of(question).billed == Usage()
-
-
-async def test_a_stream_without_its_end_is_an_error() -> None:
-    async with asked(as_bytes([begun(), *BLOCKS, ended()])) as question:
-        with pytest.raises(Exception, match=r"(?i)incomplete|closed|connection|terminated"):
-            await final_message(question)
-    assert cost_of(question).billed == WHOLE
-
-
-async def test_a_client_that_hangs_up_is_charged_for_the_whole_answer() -> None:
-    pause = asyncio.Event()
-    async with asked(STREAMS["as the API sends it"], pause=pause) as question:
-        client = anthropic.AsyncAnthropic(base_url=question.address, api_key="any", max_retries=0)
-        async with client, client.messages.stream(**ASK) as stream:
-            async for event in stream:
-                if event.type == "content_block_stop":
-                    break
-        pause.set()
-        await question.session.finished()
-    assert cost_of(question).billed == WHOLE

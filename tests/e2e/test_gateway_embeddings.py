@@ -51,7 +51,7 @@ async def test_without_an_embedding_model_embeddings_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("model", "reason"),
-    [("local/smollm2-135m", "it has no embeddings"), ("oracle", "it has no embeddings"), ("openai/x", "leave it out")],
+    [("oracle", "it has no embeddings"), ("openai/x", "leave it out")],
 )
 def test_an_embedding_model_that_a_run_has_no_use_for_is_refused(
     model: str, reason: str, capsys: pytest.CaptureFixture[str]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import anyio
 import httpx
 import pytest
 from aiohttp import web
-from answering import KEY
-from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_agents import EACH_WAY, with_settings
-from gateway_runs import calls, check_books, rows, run_agents, traces, write_agent, write_function
+from gateway_runs import calls, check_books, rows, run_agents, traces, write_function
 from open_questions import open_question
 from web_server import serving_app
 
@@ -22,21 +18,6 @@ pytestmark = [
 ]
 FAULTS: list[Fault | None] = ["429", "500", "cut", "slow", "error body", "error first", None, "429"]
 STREAMED = tuple(name for name in EACH_WAY if name.endswith("_streamed"))
-
-
-ASKED: list[str] = []
-WHO_ASKS: list[str] = []
-
-
-def chooses_an_account(question: str, *, base_url: str, api_key: str, model: str, tools: object) -> str:
-    """Its second question is asked under a name that the provider refuses."""
-    ASKED.append(question)
-    headers = {"Authorization": f"Bearer {api_key}", **({WHO_ASKS[-1]: "wrong"} if len(ASKED) == 2 else {})}
-    body = {"model": model, "messages": [{"role": "user", "content": question}]}
-    asked = httpx.post(f"{base_url}/chat/completions", json=body, headers=headers, timeout=30)
-    assert asked.status_code == (401 if len(ASKED) == 2 else 200)
-    asked.raise_for_status()
-    return "Neva"
 
 
 def first_time(faults: list[Fault | None]) -> DialectServer:
@@ -68,17 +49,6 @@ def test_a_client_that_gives_up_and_asks_again_gets_the_answer_that_is_on_its_wa
     check_books(provider)
     notes = [trace["notes"]["gateway"] for trace in traces()]
     assert all(note["second_attempts"] == note["clients_that_hung_up"] == 1 for note in notes), notes
-
-
-def test_equal_requests_at_once_that_are_tried_again_stay_three_samples() -> None:
-    with first_time(["slow"]) as provider, with_settings(timeout_s=3):
-        provider.slow_s = 4.5
-        provider.fault = lambda entry, nth: "slow"
-        assert run_agents(provider, [write_function("votes")], questions=2) == 0
-    assert len(provider.books) == rows().llm_calls.sum() == 6
-    (note, _) = (trace["notes"]["gateway"] for trace in traces())
-    assert note["second_attempts"] == 3
-    check_books(provider)
 
 
 STREAM = b'data: {"choices": [{"index": 0, "delta": {"content": "Neva"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -126,16 +96,6 @@ def test_a_stream_that_breaks_off_is_an_error_for_the_client_and_billed_as_far_a
         assert entry.tokens.output == 3
 
 
-def test_a_run_whose_streams_broke_off_is_finished_by_a_resume(capfd: pytest.CaptureFixture[str]) -> None:
-    with DialectServer(lambda entry, nth: "cut stream" if nth == 0 else None) as provider:
-        assert run_agents(provider, [write_function("chat_streamed")], questions=3) == 3
-        assert "rewoo-bench run --resume" in capfd.readouterr().err
-        assert set(rows().stop_reason) == {"error"}
-        assert quiet("--resume", "out") == 0
-        assert len(provider.books) == 6
-    assert set(rows().stop_reason) == {"answered"}
-
-
 def test_a_provider_that_refuses_the_key_ends_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     def fault(entry: Entry, nth: int) -> Fault | None:
         return "refused"
@@ -143,41 +103,3 @@ def test_a_provider_that_refuses_the_key_ends_the_run(capfd: pytest.CaptureFixtu
     with DialectServer(fault) as provider:
         assert run_agents(provider, [write_function("asks_for_ever")], "--concurrency", 1, questions=4) != 0
     assert "401" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("header", ["OpenAI-Organization", "X-User-Subscription", "X-Access"])
-def test_a_refused_account_that_an_agent_chose_ends_its_question_alone(
-    header: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_ORG_ID", raising=False)
-    ASKED.clear()
-    WHO_ASKS.append(header)
-
-    def fault(entry: Entry, nth: int) -> Fault | None:
-        return "refused" if entry.headers.get(header.lower()) == "wrong" else None
-
-    with DialectServer(fault) as provider:
-        agent = write_agent("chooses", callable="test_gateway_faults:chooses_an_account")
-        run_agents(provider, [agent], "--concurrency", 1, questions=4)
-    by_name = rows().set_index("example_id").stop_reason.to_dict()
-    refused = {name for name, reason in by_name.items() if reason != "answered"}
-    assert len(by_name) == 4
-    assert len(refused) == 1
-
-
-@pytest.mark.anyio
-async def test_a_key_that_the_provider_repeats_in_a_stream_does_not_reach_the_agent() -> None:
-    async def echo(request: web.Request) -> web.StreamResponse:
-        texts = ["Because: ", request.headers["Authorization"], " you see"]
-        events = [f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n" for text in texts]
-        return web.Response(text="".join(events) + "data: [DONE]\n\n", content_type="text/event-stream")
-
-    asking = {"model": "gpt-x", "stream": True, "messages": [{"role": "user", "content": "Which river?"}]}
-    async with (
-        serving_app(echo) as address,
-        open_question(f"{address}/v1", api_key=KEY) as question,
-        httpx.AsyncClient(timeout=30) as client,
-    ):
-        answer = await client.post(f"{question.base_url}/chat/completions", json=asking)
-    lines = [line[6:] for line in answer.text.split("\n\n") if line and not line.endswith("[DONE]")]
-    assert "".join(json.loads(line)["choices"][0]["delta"]["content"] for line in lines) == "Because: [key] you see"

@@ -9,10 +9,6 @@ from typing import Any
 
 import httpx
 import pytest
-from command_runs import quiet
-from dialect_server import DialectServer
-from gateway_runs import check_books, rows, run_agents, traces, write_agent, write_questions
-from json_server import serving
 from open_questions import OpenQuestion, open_question
 
 from rewoo_bench.testing.server import ModelServer, ServerReply
@@ -89,14 +85,6 @@ async def test_geminis_stream_has_each_piece_and_ends_with_calls_reason_and_usag
     assert chunks[-1]["usageMetadata"]["totalTokenCount"] == 110
 
 
-async def test_a_stream_of_nothing_but_a_call_has_it_once() -> None:
-    path = "/v1/models/gemini-x:streamGenerateContent?alt=sse"
-    async with asked(path, {"contents": [TURN]}, CALL) as (response, _, _):
-        first = json.loads(response.text.splitlines()[0].removeprefix("data: "))
-    call = {"functionCall": {"id": "call_7", "name": "search", "args": {"query": "Neva"}}}
-    assert first["candidates"][0]["content"]["parts"] == [call]
-
-
 async def test_the_key_of_gemini_may_stand_alone() -> None:
     with ModelServer(lambda request: "Neva") as provider:
         async with open_question(provider.api_base) as question, httpx.AsyncClient() as client:
@@ -133,71 +121,3 @@ async def test_own_tools_are_read_where_a_dialects_calls_have_no_ids() -> None:
                 assert (await client.post(address, json=body)).status_code == 200
     steps = [(step.thought, step.tool, step.argument, step.observation) for step in question.session.steps]
     assert steps == [("I look.", "search", "Neva", "74 km"), ("Once more.", "search", "Neva", "74 km")]
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "error"),
-    [
-        ("/v1beta/models/g:generateContent", {"contents": [[]]}, {"code": 400, "status": "INVALID_ARGUMENT"}),
-        ("/v1beta/models/g:generateContent", [], {"code": 400, "status": "INVALID_ARGUMENT"}),
-        ("/v1beta/models/g:nonsense", {}, {"code": 404, "status": "NOT_FOUND"}),
-        ("/v1beta/models/g:embedContent", {"content": TURN}, {"code": 400, "status": "INVALID_ARGUMENT"}),
-    ],
-)
-async def test_a_request_that_cannot_be_answered_is_an_error_in_its_own_form(path: str, body: Any, error: Any) -> None:
-    async with asked(path, body) as (response, _, _):
-        said = response.json()["error"]
-    assert {name: said[name] for name in error} == error
-    assert response.status_code == error["code"]
-
-
-def speaks_gemini(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
-    """An agent with a streamed chat, an embedding, and a chat that is answered as a whole."""
-    address = base_url.removesuffix("/v1")
-
-    def post(path: str, body: Any) -> str:
-        return httpx.post(address + path, json=body, headers={"x-goog-api-key": api_key}, timeout=30).text
-
-    contents = [{"role": "user", "parts": [{"text": question}]}]
-    post("/v1beta/models/g:streamGenerateContent?alt=sse", {"contents": contents})
-    embedded = json.loads(post("/v1beta/models/e:batchEmbedContents", {"requests": [{"content": contents[0]}]}))
-    assert embedded["embeddings"][0]["values"]
-    once_more = [{"role": "user", "parts": [{"text": f"once more {question}"}]}]
-    answer = json.loads(post("/v1beta/models/g:generateContent", {"contents": once_more}))
-    return str(answer["candidates"][0]["content"]["parts"][0]["text"])
-
-
-@pytest.mark.usefixtures("own_folder")
-def test_a_run_and_its_replay_count_such_an_agent_to_the_token() -> None:
-    agent = write_agent("speaks", callable="test_gateway_forms:speaks_gemini")
-    with DialectServer() as provider:
-        assert run_agents(provider, [agent], "--embedding-model", "openai/embed-x", questions=3) == 0
-    check_books(provider)
-    assert all(str(row.prediction).startswith(f"the river of {row.example_id}") for row in rows().itertuples())
-    assert all(trace["notes"]["gateway"]["translated"] == 3 for trace in traces())
-    replay = ("--arch", agent.absolute(), "--model", "replay/out", "--dataset", write_questions(3).absolute())
-    assert quiet(*replay, "--out", "again") == 0
-    assert list(rows("again").prediction) == list(rows().prediction)
-    assert list(rows("again").total_tokens) == list(rows().total_tokens)
-
-
-@pytest.mark.parametrize("said", [7, {"content": ["odd"], "tool_calls": [{"index": {}, "function": 7}, 7]}])
-async def test_what_cannot_be_read_of_an_odd_answer_is_left_out(said: Any) -> None:
-    with serving((200, {"choices": [{"message": said, "finish_reason": 3}], "usage": 9})) as provider:
-        async with open_question(provider.address) as question, httpx.AsyncClient(timeout=30) as client:
-            address = f"{question.address}/v1beta/models/gpt-x:generateContent"
-            response = await client.post(address, json={"contents": [TURN]})
-    assert response.status_code == 200, response.text
-
-
-async def test_odd_embeddings_are_a_bad_gateway_in_geminis_form() -> None:
-    with serving((200, {"data": [{"vector": []}], "usage": {"prompt_tokens": 3}})) as provider:
-        async with (
-            open_question(provider.address, embedding_name="e") as question,
-            httpx.AsyncClient(timeout=30) as client,
-        ):
-            address = f"{question.address}/v1beta/models/e:embedContent"
-            response = await client.post(address, json={"content": TURN})
-    assert response.status_code == 502
-    assert "can't be translated" in response.json()["error"]["message"]
-    assert response.headers["x-should-retry"] == "false"  # the next attempt would get the same

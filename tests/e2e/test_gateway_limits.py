@@ -51,16 +51,6 @@ async def question(
 
 @pytest.mark.usefixtures("own_folder")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_agent_that_asks_for_ever_ends_at_the_limit_of_its_question() -> None:
-    with DialectServer() as provider, with_settings(max_retries=0):
-        assert run_agents(provider, [write_function("asks_for_ever")], "--question-tokens", 5000, questions=3) == 1
-    assert set(rows().stop_reason) == {"token_limit"}
-    assert (rows().billed_tokens < 5000 + 1100).all()
-    check_books(provider)
-
-
-@pytest.mark.usefixtures("own_folder")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_the_cap_of_a_run_holds_for_agents_and_a_resumed_run_ends_like_an_unbroken_one() -> None:
     flags = ("--concurrency", 4)
     with DialectServer() as provider, with_settings(calls=3):
@@ -71,15 +61,6 @@ def test_the_cap_of_a_run_holds_for_agents_and_a_resumed_run_ends_like_an_unbrok
         assert set(rows().llm_calls) == {3}
         check_books(provider)
         assert len(provider.books) == 18
-
-
-@pytest.mark.usefixtures("own_folder")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_agent_that_raises_is_a_row_with_its_error() -> None:
-    with DialectServer() as provider:
-        assert run_agents(provider, [write_function("raises")], questions=2) == 1
-    assert set(rows().stop_reason) == {"agent_failed"}
-    assert set(rows().error) == {"ValueError: no idea of this"}
 
 
 @pytest.mark.anyio
@@ -151,17 +132,6 @@ async def test_the_tools_of_a_question_are_called_over_mcp() -> None:
         ("Search", True),
     ]
     assert [call.status for call in meter.calls] == ["ok", "error"]
-
-
-@pytest.mark.usefixtures("own_folder")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_sixty_functions_that_block_at_once_hold_nothing_up() -> None:
-    with DialectServer() as provider:
-        provider.fault = lambda entry, nth: "slow"
-        provider.slow_s = 0.5
-        assert run_agents(provider, [write_function("chat")], "--concurrency", 60, questions=60) == 0
-    assert set(rows().stop_reason) == {"answered"}
-    check_books(provider)
 
 
 @pytest.mark.anyio

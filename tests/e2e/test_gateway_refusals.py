@@ -19,8 +19,6 @@ from rewoo_bench.runs.manifest import read_manifest
 ASK: Any = [{"role": "user", "content": "Which river is q00?"}]
 REASONS: dict[str, dict[str, Any]] = {
     "context": {"type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"},
-    "quota": {"type": "insufficient_quota", "param": None, "code": "insufficient_quota"},
-    "number": {"type": "invalid_request_error", "param": None, "code": 40012},
     "nothing": {},
 }
 

@@ -84,15 +84,6 @@ def test_a_replay_of_hang_ups_has_the_rows_of_its_run(fault: Fault | None) -> No
         }
 
 
-def test_a_replay_of_calls_that_a_time_limit_cut_off_has_the_rows_of_its_run() -> None:
-    agent = write_program("late", READ + "print(stream(question, 99))", timeout_s=3)
-    with DialectServer(lambda entry, nth: "slow") as provider:
-        provider.slow_s = 6.0
-        run_agents(provider, [agent], questions=3)
-    assert set(rows().stop_reason) == {"time_limit"}
-    check_replay([agent])
-
-
 def test_a_resumed_run_pays_once_for_a_client_that_hung_up_and_asked_again() -> None:
     agent = write_program("asks-again", READ + PROGRAMS["asks-again"] + "\nprint(stream('last ' + question, 99))")
     fails = DialectServer(lambda entry, nth: "500" if "last" in str(entry.body) else None, may_go_on=unhurried())

@@ -79,7 +79,6 @@ async def test_a_translated_stream_has_one_item_after_the_other_as_openais_has()
     [
         ({"input": "x", "previous_response_id": "resp_1"}, "`store: false`, instead of `previous_response_id`"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "`store: false`, instead of a reference to an item"),
-        ({"input": [{"id": "msg_1"}]}, "`store: false`, instead of a reference to an item"),
         ({"input": "x", "background": True}, "leave `background` out"),
     ],
 )

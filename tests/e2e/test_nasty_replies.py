@@ -18,12 +18,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 NASTY = '\x00\x1b[2J\ud800 \udfff\u2028\ufffe"\\'
 ESCAPED = "\\ud800 x \\u0000"  # as JSON writes them
-ARCHITECTURES = [
-    *("direct", "cot", "rewoo", "rewoo-json", "react", "react-native", "rewoo-react", "plan-execute", "llmcompiler"),
-    *("rewoo-lazy", "react-json"),
-    *("rewoo-code", "react-code"),
-]
-ARCHITECTURES += ["router?policy=model"]
+ARCHITECTURES = ["direct", "rewoo", "rewoo-json", "react-native", "llmcompiler", "react-code"]
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -61,7 +56,6 @@ def replies(request: dict[str, Any], number: int) -> ServerReply:
     return ServerReply(TEXTS[number // 2 % len(TEXTS)])
 
 
-@pytest.mark.by_day(4)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_run_of_nasty_replies_is_kept_and_goes_on(architecture: str) -> None:
     refused = 3  # the n-th request, and every third after it: a question in the middle, to be gone on with

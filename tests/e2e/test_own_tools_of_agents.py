@@ -89,24 +89,6 @@ def test_a_tool_call_that_a_limit_refused_is_none_of_the_agents_own() -> None:
     assert row["loop_step"] == 2
 
 
-def rewording(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
-    """Calls the question's Search with other arguments than those that its model asks for."""
-    return agent(question, base_url=base_url, api_key=api_key, model=model, tools={"Search": search_for(tools)})
-
-
-def search_for(tools: Any) -> Any:
-    return lambda query: tools["Search"](query=f"{query} city")
-
-
-def test_a_call_with_arguments_that_the_agent_changed_is_one_call() -> None:
-    folder = write_agent("rewords", callable="test_own_tools_of_agents:rewording")
-    with ModelServer(reply) as server:
-        model = ("--model", "openai/test", "--api-base", server.api_base, "--out", "out")
-        assert quiet("--arch", folder.absolute(), *model, "--dataset", write_questions(1).absolute()) == 0
-    assert sorted(calls()[calls().kind == "tool"].name) == ["Search", "clock", "clock"]
-    assert list(rows().tool_calls) == [3]
-
-
 def enough(question: str, *, base_url: str, api_key: str, model: str, tools: Any) -> str:
     """Gives up when the model has asked for a call four times."""
     messages: list[Any] = [{"role": "user", "content": question}]

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from answering import asked_about
 from command_runs import quiet
-from gateway_runs import rows, write_agent, write_program, write_questions
+from gateway_runs import rows, write_agent, write_questions
 from pydantic import BaseModel
 
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.testing.server import ModelServer
-from rewoo_bench.tools.search import Search, SearchArguments
+from rewoo_bench.tools.search import SearchArguments
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 ARCHITECTURE = "rewoo?tools=Search"
@@ -52,24 +49,6 @@ async def rewoo(question: str, *, base_url: str, api_key: str, model: str, tools
     return trajectory.answer or ""
 
 
-PROGRAM = """
-import asyncio, json, os, sys, urllib.request
-from rewoo_bench.text.tokens import count_tokens
-from test_rewoo_as_agent import rewoo
-
-async def search(**arguments):
-    address = os.environ["REWOO_BENCH_TOOLS_URL"] + "/Search"
-    request = urllib.request.Request(address, json.dumps(arguments).encode(), {"Content-Type": "application/json"})
-    return json.load(urllib.request.urlopen(request))["result"]
-
-search.__doc__ = os.environ["SEARCH"]
-count_tokens("loads the tokenizer")
-asked = {name: os.environ[variable] for name, variable in
-         (("base_url", "OPENAI_BASE_URL"), ("api_key", "OPENAI_API_KEY"), ("model", "REWOO_BENCH_MODEL"))}
-print(asyncio.run(rewoo(sys.stdin.read(), tools={"Search": search}, **asked)))
-"""
-
-
 def answer(request: dict[str, Any]) -> str:
     """A plan of two searches, then an answer."""
     name = asked_about(request)
@@ -93,19 +72,3 @@ def test_rewoo_costs_the_same_as_a_runner_and_as_an_external_agent() -> None:
     assert set(inside.stop_reason) == {"answered"}
     assert (inside.tool_calls == 2).all()
     assert set(Counter(json.dumps(request["messages"]) for request in sent).values()) == {2}
-
-
-@pytest.mark.nightly
-def test_a_program_that_starts_slowly_has_the_latency_of_the_same_runner_inside() -> None:
-    tests = os.pathsep.join(folder for folder in sys.path if Path(folder).parent.name == "tests")
-    agent = write_program("rewoo-outside", PROGRAM, env={"PYTHONPATH": tests, "SEARCH": Search.description})
-    with ModelServer(answer, latency_s=0.2) as server:
-        model = ("--model", "openai/test", "--api-base", server.api_base, "--out", "out", "--concurrency", 1)
-        asked = ("--dataset", write_questions(7).absolute())
-        assert quiet("--arch", ARCHITECTURE, "--arch", agent.absolute(), *model, *asked) == 0
-    by_name = rows().groupby("architecture", observed=True)
-    latency_s, working_s = by_name.latency_s.median(), by_name.working_s.median()
-    assert by_name.startup_s.median()["rewoo-outside"] > 0.1 > by_name.startup_s.max()[ARCHITECTURE]
-    # 10% on a quiet machine; the rest is what a busy one takes for a process, an HTTP server and a client more.
-    assert latency_s["rewoo-outside"] == pytest.approx(latency_s[ARCHITECTURE], rel=0.25)
-    assert working_s["rewoo-outside"] == pytest.approx(working_s[ARCHITECTURE], rel=0.25)

@@ -38,7 +38,9 @@ from rewoo_bench.analysis.pairs import of_rare
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import UsageError
-from rewoo_bench.text.escaping import plain_line, plain_markdown, text_table, with_finite_numbers
+from rewoo_bench.text.escaping import plain_markdown
+from rewoo_bench.text.json_text import with_finite_numbers
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
 TOO_SMALL: ClaimVerdict = "not tested at this scale"
@@ -312,7 +314,7 @@ def _lines(finding: Finding) -> Iterator[str]:
         _why(finding),
         f"also {also(finding)}" if finding.also and finding.decided else "",
     ]
-    yield from _wrapped(plain_line(f"{verdict_shown(finding)}: {'; '.join(filter(None, facts))}"), 2)
+    yield from _wrapped(f"{verdict_shown(finding)}: {'; '.join(filter(None, facts))}", 2)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

@@ -15,7 +15,7 @@ from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
 from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.analysis.stats.paired import A_RARE_EVENT, RARE, Interval, ratio_of_means
 from rewoo_bench.runs.rows import mean_over_questions
-from rewoo_bench.text.escaping import text_table
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
 ASSUMPTIONS = (

@@ -23,9 +23,9 @@ from rewoo_bench.models.hosted.responses import (
     later_counts,
     usages_in,
 )
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import objects_in
 from rewoo_bench.text.prompts import Prompts, of_each
+from rewoo_bench.text.redaction import without
 from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
@@ -44,58 +44,6 @@ _ROLES: Mapping[str, Role] = {
 LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete", "response.failed")
 _LONGEST_ANSWER = 1 << 31  # tokens; the number in a request may have any length
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-
-
-# What the fields of a request are, in each dialect that has them; null is as good as none. From the API references.
-_KINDS: Mapping[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
-    "true or false": ((bool,), ("stream", "store", "parallel_tool_calls", "echo")),
-    "a whole number": (
-        (int,),
-        (*_MAX_TOKENS, "n", "seed", "top_k", "top_logprobs", "max_tool_calls", "best_of", "dimensions"),
-    ),
-    "a number": ((int, float), ("temperature", "top_p", "frequency_penalty", "presence_penalty")),
-    "a text": ((str,), ("model", "user", "service_tier", "reasoning_effort", "suffix")),
-    "a text or a list": ((str, list), ("prompt", "input", "stop", "system", "instructions")),
-    "a text or an object": ((str, dict), ("tool_choice", "function_call")),
-    "a list": ((list,), ("messages", "tools", "functions", "stop_sequences", "include", "modalities")),
-    "an object": (
-        (dict,),
-        ("stream_options", "reasoning", "thinking", "logit_bias", "response_format", "audio"),
-    ),
-}
-_FIELD_KINDS = {name: (what, kinds) for what, (kinds, names) in _KINDS.items() for name in names}
-_OF_OBJECTS = ("messages", "tools", "functions")
-
-
-def misfit_in(body: Mapping[str, Any], known: Collection[str]) -> str | None:
-    """The first of the `known` fields that has another type than its dialect gives it, in one line; None without one.
-
-    misfit_in({"stream": "true"}, {"stream"})       # "stream is 'true', expected true or false"
-    """
-    for name, value in body.items():
-        if value is None or name not in known or name not in _FIELD_KINDS:
-            continue
-        if misfit := misfit_of(name, value, *_FIELD_KINDS[name]):
-            return misfit
-        is_conversation = name == "input" and isinstance(value, list) and "instructions" in known  # of Responses
-        parts: Any = value if name in _OF_OBJECTS or is_conversation else []
-        for place, each in enumerate(parts):  # without a call for each: a conversation is sent again at every turn
-            if not isinstance(each, dict):
-                return f"{name}[{place}] is {each!r:.80}, expected an object"
-            if not isinstance(role := each.get("role", ""), str):
-                return f"{name}[{place}].role is {role!r:.80}, expected a text"
-            if not isinstance(content := each.get("content"), str | list | None):
-                return f"{name}[{place}].content is {content!r:.80}, expected a text or a list"
-    return None
-
-
-def misfit_of(place: str, value: Any, what: str, kinds: tuple[type, ...]) -> str | None:
-    """That a field's value is of none of the `kinds`, which `what` names, in one line; None where it is."""
-    if int in kinds and isinstance(value, float) and value.is_integer():  # JSON has one kind of number
-        return None
-    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
-        return None
-    return f"{place} is {value!r:.80}, expected {what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +82,7 @@ class AnswerFacts:
     @property
     def text(self) -> str:
         """The visible text, and the arguments of tool calls."""
-        return replace_surrogates("".join(self._texts))
+        return "".join(self._texts)
 
     def read(self, document: Mapping[str, Any]) -> str:
         """Adds a whole answer, or one event of a stream. Returns the text in it."""
@@ -160,19 +108,29 @@ class AnswerFacts:
         return "".join(texts)
 
 
-def read_request(path: str, body: Mapping[str, Any], conversations: Prompts[Any] | None = None) -> WireFacts:
-    """The facts of a request. A part in an unknown form is read as JSON.
+def read_request(
+    path: str,
+    body: Mapping[str, Any],
+    conversations: Prompts[Any] | None = None,
+    secrets: Collection[str] = (),
+) -> WireFacts:
+    """The facts of a request, without the `secrets`. A part in an unknown form is read as JSON.
 
     `conversations` are those of the question: what an earlier request has sent isn't read again.
     """
+
+    def message_of(turn: Any) -> Message:
+        message = _message_of(turn)
+        return replace(message, content=without(message.content, secrets))
+
     limits = (body.get(name) for name in _MAX_TOKENS)
     limit = next((min(value, _LONGEST_ANSWER) for value in limits if isinstance(value, int) and value > 0), None)
     parts = [body[name] for name in ("system", "instructions", "tools") if body.get(name)]
-    messages = [Message("system", text_in(part), ends_prefix=_is_marked(part)) for part in parts]
+    messages = [replace(message_of(part), role="system") for part in parts]
     given: Any = body.get("messages") if path in (CHAT, *OF_ANTHROPIC) else body.get("prompt", body.get("input"))
     is_list = isinstance(given, list) and {*map(type, given)} == {dict}
     turns = (conversations or Prompts()).of(given) if is_list else [given]
-    messages += of_each(turns, "message", _message_of)
+    messages += of_each(turns, "message", message_of)
     if "cache_control" in body:
         messages[-1] = replace(messages[-1], ends_prefix=True)
     return WireFacts(messages, limit, body.get("stream") is True)
@@ -240,10 +198,10 @@ def _is_marked(part: Any) -> bool:
 def text_in(value: Any) -> str:
     """The texts in contents of any form."""
     if isinstance(value, str):
-        return replace_surrogates(value)
+        return value
     if isinstance(value, list) and all(isinstance(part, str | dict) for part in value):
         return "\n".join(text_in(part["text"] if isinstance(part, dict) and "text" in part else part) for part in value)
-    return "" if value is None else replace_surrogates(json.dumps(value, ensure_ascii=False))
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _texts_of(document: Mapping[str, Any]) -> Iterator[str]:

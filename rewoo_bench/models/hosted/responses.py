@@ -9,7 +9,6 @@ short names, arguments that are JSON of a sensible depth.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +16,8 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any, Literal, NamedTuple
 
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import (
     RAW_ARGUMENTS,
-    check_argument,
-    check_fields,
-    check_text,
-    check_value,
     decode,
     excerpt,
     note,
@@ -207,8 +201,8 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
         written, aside = read_content(fields.get("text" if message is None else "content"))
         reason = _short(choice.get("finish_reason") or "stop")
         reason = _FINISH_REASONS.get(reason.casefold(), reason)
-        parts = split(check_text(written), cut=reason == "length")
-        thoughts = [check_text(thought) for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
+        parts = split(written, cut=reason == "length")
+        thoughts = [thought for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
         calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
         tool_calls = [_tool_call(f"call_{i}", call, {} if i else fields) for i, call in enumerate(calls)] or [
             ToolCall(call.id, _short(call.name), _arguments(call.arguments[RAW_ARGUMENTS])) for call in parts.tool_calls
@@ -315,35 +309,26 @@ def _tool_call(default_id: str, call: Mapping[str, Any], message: Mapping[str, A
 
 def _echoed(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The fields of these names, in full length since they may be signed; empty where they aren't valid."""
-    echo: dict[str, Any] = {name: fields[name] for name in names if fields.get(name)}
-    try:
-        with noting_repairs():  # the repairs are dropped: this only checks
-            check_value(echo)
-    except ValueError:
-        return {}
-    if echo:
-        echo = json.loads(replace_surrogates(json.dumps(echo, ensure_ascii=False)))
-    return echo
+    return {name: fields[name] for name in names if fields.get(name)}
 
 
 def _short(name: Any) -> str:
-    return check_text(str(name))[:_LONGEST_NAME]
+    return str(name)[:_LONGEST_NAME]
 
 
 def _arguments(given: Any) -> dict[str, Any]:
     """Arguments as an object. Other text, or JSON nested too deeply, stays text under `RAW_ARGUMENTS`."""
+    if not isinstance(given, str) or not given:
+        return dict(given) if isinstance(given, Mapping) else {RAW_ARGUMENTS: excerpt(given)} if given else {}
     try:
-        if isinstance(given, str) and given:  # NaN, which `load_json` reads as null, is no argument
-            arguments, end = decode(text := given.strip())
-            if end < len(text):
-                raise ValueError("it goes on behind its end")
-        else:
-            arguments = given or {}
-        if isinstance(arguments, Mapping):
-            return check_fields(arguments)
-    except (ValueError, TypeError) as error:
+        arguments, end = decode(text := given.strip())  # NaN, which `load_json` reads as null, is no argument
+        if end < len(text):
+            raise ValueError("it goes on behind its end")
+        if isinstance(arguments, dict):
+            return arguments
+    except ValueError as error:
         note(f"the arguments of a tool call were read as text: {excerpt(str(error))}")
-    return {RAW_ARGUMENTS: check_argument(given if isinstance(given, str) else excerpt(given))}
+    return {RAW_ARGUMENTS: given}
 
 
 class CountedUsage(NamedTuple):

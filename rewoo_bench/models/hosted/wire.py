@@ -10,9 +10,7 @@ again. A provider that doesn't speak the dialect gets the request translated by 
     passed_on({"Idempotency-Key": "7", "Authorization": "Bearer q-…", "Cookie": "…"}.items(), key="q-…")
     # (("Idempotency-Key", "7"),)
 
-An agent chooses no address, no key and no model by its headers and its query: what isn't listed doesn't pass.
-`OpenAI-Organization` and `OpenAI-Project` are the agent's own choice under the user's key, unless the user's
-environment has one.
+An agent chooses no address, key, account or model by its headers and its query: what isn't listed doesn't pass.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -47,7 +46,6 @@ from rewoo_bench.models.hosted.dialects import (
 )
 from rewoo_bench.models.hosted.http_endpoint import (
     EVENT_STREAM,
-    HEADERS_OF_USER,
     BadAnswer,
     HTTPFailure,
     documents_of,
@@ -59,7 +57,6 @@ from rewoo_bench.models.hosted.http_endpoint import (
 from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
-from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
@@ -75,7 +72,7 @@ from rewoo_bench.types import (
 )
 
 _PASSED_ON = frozenset({
-    "openai-organization", "openai-project", "openai-beta", "anthropic-beta", "anthropic-version",
+    "openai-beta", "anthropic-beta", "anthropic-version",
     "idempotency-key", "x-idempotency-key", "x-client-request-id", "x-request-id", "x-title",
 })  # fmt: skip
 _PASSED_BACK = re.compile("(x-)?request-id|retry-after(-ms)?|(x|anthropic)-ratelimit-.+|openai-(processing-ms|version)")
@@ -149,7 +146,8 @@ class _Relay:
         """
         async with aclosing(events_of(pieces)) as events:
             async for event in events:
-                documents = list(documents_of(event))
+                shown = without(event.decode("utf-8", "replace"), self.secrets).encode()
+                documents = list(documents_of(shown))
                 for document in documents:
                     self.facts.read(document)
                 self.facts.is_complete |= is_done(event)
@@ -157,7 +155,6 @@ class _Relay:
                     self.check_no_error()
                 if self.hides_usage and documents and all(map(is_usage_only, documents)):
                     continue
-                shown = without(event.decode("utf-8", "replace"), self.secrets).encode()
                 self._relayed.append(shown)
                 if self._request.on_bytes is not None:
                     await self._request.on_bytes(shown)
@@ -214,7 +211,7 @@ class WireClient:
             cost = cost_of(usage, "estimated", route)
         else:
             cost = cost_of(usage, source, route)
-        model = "" if route.is_ours else without(facts.model, secrets)
+        model = "" if route.is_ours else facts.model
         reason = facts.finish_reason or "stop"
         return Completion(text, usage, reason, call_cost=cost, wire=response, answered_model=model)
 
@@ -249,8 +246,7 @@ class WireClient:
 
     async def _exchange(self, route: providers.Route, wire: WireRequest, body: bytes, relay: _Relay) -> WireResponse:
         """The provider's answer to a body, a stream given to the agent as it arrives."""
-        of_user = {header.lower() for name, header in HEADERS_OF_USER.items() if os.environ.get(name)}
-        headers = {name: value for name, value in wire.headers if name.lower() not in of_user}
+        headers = dict(wire.headers)
         if route.provider == "anthropic":
             headers["x-api-key"] = route.api_key or os.environ.get("ANTHROPIC_API_KEY", "none")
             headers.setdefault("anthropic-version", "2023-06-01")
@@ -261,10 +257,10 @@ class WireClient:
             if kind == EVENT_STREAM:
                 await relay.relay(response.content.iter_any())
                 return WireResponse(kind, relay.text, headers=relay.headers)
-            text = (await read_body(response)).decode("utf-8-sig", "replace")
+            text = without((await read_body(response)).decode("utf-8-sig", "replace"), relay.secrets)
             relay.facts.read(read_document(text))
             relay.check_no_error()
-            return WireResponse(kind, without(text, relay.secrets), headers=relay.headers)
+            return WireResponse(kind, text, headers=relay.headers)
 
     async def _translated(self, route: providers.Route, wire: WireRequest, relay: _Relay) -> WireResponse:
         providers.use_shared_pool(self._transport)
@@ -276,9 +272,8 @@ class WireClient:
                 await relay.relay(events)
             kind, text = EVENT_STREAM, relay.text
         else:
-            document = await translation.answer()
-            relay.facts.read(document)
-            kind, text = "application/json", without(json.dumps(document), relay.secrets)
+            kind, text = "application/json", without(json.dumps(await translation.answer()), relay.secrets)
+            relay.facts.read(json.loads(text))
         sent, counted = translation.facts_of_answer(), relay.facts.counted  # a translation loses some of it
         relay.facts.error = relay.facts.error or sent.error
         if counted is not None and sent.usage is not None and not counted.usage.reasoning_tokens:
@@ -391,8 +386,7 @@ class Translation:
             raise HTTPFailure(404, f"{self._route.provider} has no {self._path}", {})
         litellm = await providers.litellm_loaded()
         litellm.use_chat_completions_url_for_anthropic_messages = True  # else it asks for /responses, which is rarer
-        # It can't send half of a surrogate pair.
-        fields = json.loads(replace_surrogates(json.dumps({**self._fields, **options}, ensure_ascii=False)))
+        fields = deepcopy({**self._fields, **options})
         if self._path == RESPONSES:
             fields["use_chat_completions_api"] = True
         with providers.exchange(self._exchange):

@@ -36,7 +36,6 @@ from rewoo_bench.runs.rows import (
     model_labels,
     subsets,
 )
-from rewoo_bench.text.escaping import plain_line
 
 _CALLS = ["run_id", "call_index", "place", "status", *PARTS, *PRICED_COLUMNS]
 _ROW = ["run_id", "architecture", "example_id", "trial"]
@@ -67,11 +66,11 @@ class PlotData:
     @property
     def model(self) -> str:
         """The model, with another planner or solver in brackets; several models are joined by `and`."""
-        return plain_line(" and ".join(model_labels(Rows(self.rows))))
+        return " and ".join(model_labels(Rows(self.rows)))
 
     @property
     def dataset(self) -> str:
-        return plain_line(" and ".join(str(name) for name in self.rows["dataset"].unique()))
+        return " and ".join(str(name) for name in self.rows["dataset"].unique())
 
     @property
     def oracle(self) -> bool:

@@ -14,7 +14,6 @@ from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.draw import PICTURE_FORMATS, PICTURE_METADATA
 from rewoo_bench.report.plots.style import GREY, ROW, Picture
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import plain_line
 from rewoo_bench.text.words import counted
 
 _STYLES = dict(
@@ -43,7 +42,7 @@ def planned(found: Plannable) -> Picture:
         _tasks(left, found, name)
         _dollars(right, found, name)
         if len(names) > 1:
-            left.set_title(plain_line(name)[:ROW], loc="left")
+            left.set_title(name[:ROW], loc="left")
     style.legend_above(figure, 3, handles=grid[0][0].get_lines())
     tasks = found.tasks["example_id"].nunique()
     notes = tables.notes(found)
@@ -54,7 +53,7 @@ def planned(found: Plannable) -> Picture:
         "that is saved; bars are 95% intervals.",
         f"This is {notes[0]}.",
         *(f"{note[0].upper()}{note[1:]}." for note in notes[1:]),
-        facts=f"n = {counted(tasks, 'task')} · {plain_line(found.folder.name)} · {plain_line(', '.join(names))}",
+        facts=f"n = {counted(tasks, 'task')} · {found.folder.name} · {', '.join(names)}",
     )
 
 
@@ -88,6 +87,6 @@ def _dollars(axes: Axes, found: Plannable, architecture: str) -> None:
         arms = [[row["saved"] - row["low"] for row in own], [row["high"] - row["saved"] for row in own]]
         places = np.arange(len(prices)) + (i - 1) * _APART
         axes.errorbar(middle, places, xerr=np.maximum(arms, 0), fmt=marker, color=colour, capsize=2, ms=5, lw=1.2)
-    axes.set_yticks(range(len(prices)), [plain_line(found.prices[price])[:ROW] for price in prices])
+    axes.set_yticks(range(len(prices)), [found.prices[price][:ROW] for price in prices])
     axes.set(xlabel="part of the dollars saved", ylim=(len(prices) - 0.5, -0.5))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")

@@ -26,7 +26,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from rewoo_bench.text.escaping import plain_line, plain_markdown
+from rewoo_bench.text.escaping import plain_markdown
 
 INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
 WIDTH, HEIGHT = 7.0, 4.5  # inches
@@ -227,8 +227,8 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
     for name in names:
         if name in found:
             continue
-        readable = plain_line(name)
-        plain, mark, options = readable.partition("?")
+        readable = name
+        plain, mark, options = name.partition("?")
         if mark and plain in _STYLES:
             changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
             readable = ", ".join([_STYLES[plain].name, *changes])

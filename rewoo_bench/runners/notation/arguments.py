@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.runners.notation import schemas
 from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, inputs, is_one_of, literal, unquoted
-from rewoo_bench.text.model_output import LARGEST_CALL, check_argument, check_fields, decode, excerpt, note
+from rewoo_bench.text.model_output import LARGEST_CALL, decode, excerpt
 from rewoo_bench.types import Tool
 
 Arguments = str | dict[str, Any]
@@ -55,7 +55,7 @@ def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tu
     end = end_of_call(text, start, limit, "[]") if about and not about.is_text else None
     if end is None:
         end = closing_bracket(text, start, limit)
-    return read_arguments(text[start:end], about) if about else check_argument(" ".join(text[start:end].split())), end
+    return read_arguments(text[start:end], about) if about else " ".join(text[start:end].split()), end
 
 
 def read_parenthesised(text: str, start: int, limit: int, tool: Tool | None = None) -> tuple[Arguments, int]:
@@ -75,7 +75,7 @@ def read_input(text: str, tool: Tool | None = None) -> Arguments:
     about = inputs(tool.arguments) if tool else None
     plain = unquoted(text.strip()) if about is None or about.is_text else None
     if plain is not None:
-        return check_argument(plain)
+        return plain
     return read_call(f"{text}]", 0, len(text) + 1, tool)[0]
 
 
@@ -83,14 +83,15 @@ def read_arguments(text: str, about: ToolInputs) -> Arguments:
     """What is between a call's brackets, by input; as text where it can't be read, or is that of the only input."""
     name = about.items[0].name if about.is_text else ""
     if about.is_text and not re.match(rf"""\s*+{re.escape(name)}\s*+=\s*+["']""", text):
-        return check_argument(" ".join(text.split()))
+        return " ".join(text.split())
     try:
         found = _reading(text, about)
         if found is not None and not (about.is_text and unquoted(text.partition("=")[2].strip()) is None):
-            return check_fields(schemas.convert(about.schema, found))
+            fields: dict[str, Any] = schemas.convert(about.schema, found)
+            return fields
     except ValueError:  # said again by `to_fields`, which a call's faults come from
         pass
-    return check_argument(" ".join(text.split()))
+    return " ".join(text.split())
 
 
 def write_call(arguments: Arguments) -> str:
@@ -270,11 +271,7 @@ def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | Non
         return None
     if (closing := _CLOSING.match(text, begin + size)) is None:
         return None
-    try:
-        return (check_argument(value) if isinstance(value, str) else check_fields(value)), closing.end() - 1
-    except ValueError as error:
-        note(f"the arguments of a call were read as text: {error}")
-        return None
+    return value, closing.end() - 1
 
 
 def closing_bracket(text: str, start: int, limit: int, brackets: str = "[]") -> int:

@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
-from rewoo_bench.text.model_output import check_text
 
 # `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
 _ANY_REFERENCE = re.compile(r"\{\{\s?E(\d{1,9})\s?\}\}|\{E(\d{1,9})\}|#E(\d{1,9})(?!\d)", re.ASCII)
@@ -47,7 +46,7 @@ class PlanStep(BaseModel):
         args = map_strings(values.get("args", ""), canonical)
         needs = {*values.get("depends_on", ()), *references(args)}
         thought = " ".join(str(values.get("thought", "")).split())
-        return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": check_text(thought)}
+        return {**values, "args": args, "depends_on": tuple(sorted(needs, key=_number)), "thought": thought}
 
     @property
     def number(self) -> int:
@@ -99,7 +98,7 @@ class Plan(BaseModel):
 
 def canonical(text: str) -> str:
     """A text with its references (`#E1`, `{E1}`, `{{ E1 }}`) as `{{E1}}`; again, it stays as it is."""
-    return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", check_text(text))
+    return _ANY_REFERENCE.sub(lambda match: f"{{{{E{int(match[match.lastindex or 0])}}}}}", text)
 
 
 def with_hash_signs(text: str) -> str:

@@ -49,7 +49,7 @@ from rewoo_bench.runners.notation.arguments import (
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, ToolNames, references, spellings_of, with_hash_signs
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
-from rewoo_bench.text.model_output import check_argument, check_fields, check_text, decode, excerpt, note
+from rewoo_bench.text.model_output import decode, excerpt, note
 from rewoo_bench.text.scoring import BETWEEN_ANSWERS
 from rewoo_bench.types import Tool
 
@@ -241,15 +241,11 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
             args = {**args, "answer": BETWEEN_ANSWERS.join(answers)}
     if not isinstance(args, str | dict | None):
         raise ValueError(f"its args are {excerpt(args)}, not an object")
-    try:
-        args = check_fields(args) if isinstance(args, dict) else check_argument(args or "")
-    except ValueError as error:
-        raise ValueError(f"its args can't be read: {error}") from None
     needs = item.get("depends_on") or []
     return PlanStep(
         id=id_,
-        tool=check_text(tool.strip()),
-        args=args,
+        tool=tool.strip(),
+        args="" if args is None else args,
         depends_on=tuple(map(read_id, needs if isinstance(needs, list) else [needs])),
         thought=thought if isinstance(thought, str) else "",
     )
@@ -332,19 +328,16 @@ def _read_arguments(rest: str, about: ToolInputs | None) -> tuple[Arguments, int
             raise ValueError(
                 'it has more than one argument; write one text, or fields by name: Tool(query="…", limit=3)'
             )
-        return check_argument(unquoted(string[0]) or ""), following.start(1)
+        return unquoted(string[0]) or "", following.start(1)
     if found := _read_fields(rest, start):
-        try:
-            return check_fields(found[0]), found[1]
-        except ValueError as error:
-            raise ValueError(f"its arguments can't be read: {error}") from None
+        return found
     end = closing_bracket(rest, 0, len(rest), "()")
     if end == len(rest):
         raise ValueError("its parenthesis isn't closed")
     text = " ".join(rest[:end].split())
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
-    return check_argument(text), end
+    return text, end
 
 
 def _read_fields(rest: str, position: int) -> tuple[dict[str, Any], int] | None:

@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.model_output import as_object, decode, excerpt
 from rewoo_bench.types import input_schema
 
@@ -339,7 +340,7 @@ def unquoted(text: str) -> str | None:
     if text[0] == "'":
         inner = inner.replace("\\'", "'").replace('\\"', '"').replace('"', '\\"')
     try:
-        return str(json.loads(f'"{inner}"', strict=False))
+        return replace_surrogates(json.loads(f'"{inner}"', strict=False))
     except ValueError:  # with escapes that JSON doesn't have
         return text[1:-1]
 

@@ -26,7 +26,7 @@ from rewoo_bench.runners.notation.arguments import Arguments, Misfit, show_call,
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, choices, inputs
-from rewoo_bench.text.model_output import check_argument, check_fields, check_text, excerpt
+from rewoo_bench.text.model_output import check_fields, excerpt
 from rewoo_bench.types import Tool
 
 _BRACKETS = {"text": ("[", "]"), "numbered": ("(", ")"), "json": (" {", "}")}
@@ -120,13 +120,13 @@ async def call_tool(tool: Tool, arguments: Arguments, notation: Notation = "text
             fault = f"{excerpt(first['loc'][0])}: {first['msg']}" if named else first["msg"]
         wanted = "" if inputs(tool.arguments).is_text else f"; it is called as {form(tool, notation, details=False)}"
         call = show_call(arguments)[:80]
-        return Observation(check_text(f"ERROR: {call!r} doesn't fit {tool.name}: {fault}{wanted}"), failed=True)
+        return Observation(f"ERROR: {call!r} doesn't fit {tool.name}: {fault}{wanted}", failed=True)
     try:
         text = await tool(fitting)
     except ToolError as error:
-        said = check_text(str(error))
+        said = str(error)
         return Observation(said if said[:5].casefold() == "error" else f"ERROR: {said}", failed=True)
-    return Observation(check_text(text).strip() or NO_RESULTS)
+    return Observation(text.strip() or NO_RESULTS)
 
 
 # The tools as functions of a program: how a prompt shows them, and which call a program's call is.
@@ -179,7 +179,7 @@ class Function:
         """The tool's arguments in a call with these values. Raises `Misfit`, or `ValueError` for no values of JSON."""
         about = inputs(self.tool.arguments)
         if about.is_text and len(args) == 1 and isinstance(args[0], str) and not kwargs:
-            return check_argument(args[0])
+            return args[0]
         if len(args) == 1 and isinstance(args[0], Mapping) and not kwargs and set(args[0]) <= about.by_name.keys():
             return check_fields(args[0])  # as those who are used to JSON write it
         names = list(self.parameters)

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.model_output import check_call
 from rewoo_bench.text.prompts import folded, of_each
-from rewoo_bench.text.redaction import without
 from rewoo_bench.types import CallCost, Completion, Message, Request, Tool, ToolCall, Usage, WireResponse, input_schema
 
 if TYPE_CHECKING:
@@ -143,21 +141,21 @@ def prompt_with(messages: Iterable[tuple[str, str]], form: str) -> RecordedPromp
     return RecordedPrompt(last, form)
 
 
-def recorded_prompt(request: Request, secrets: frozenset[str] = frozenset()) -> RecordedPrompt:
-    """The request as the journal keeps it, without secrets: an external agent may send what it read here."""
+def recorded_prompt(request: Request) -> RecordedPrompt:
+    """The request as the journal keeps it."""
 
     def with_message(before: PromptPart | None, message: Message) -> PromptPart:
         form, calls = str(message.role), _fields_of_calls(message)
         if calls != _NO_CALLS:
             form = _as_json({"role": form, "calls": calls})
-        return PromptPart(before, without(message.content, secrets), without(form, secrets))
+        return PromptPart(before, message.content, form)
 
-    last = folded(request.messages, ("recorded", secrets), with_message, cast("PromptPart | None", None))
+    last = folded(request.messages, "recorded", with_message, cast("PromptPart | None", None))
     facts = {"grammar": request.grammar, "schema": request.schema}
     form = json.dumps({name: value for name, value in facts.items() if value}, default=str)
     if request.tools:
         form += f'{{"tools": {_offered(request.tools)}}}'
-    return RecordedPrompt(last, without(form, secrets))
+    return RecordedPrompt(last, form)
 
 
 _NO_CALLS: list[Any] = [[], None]
@@ -206,12 +204,8 @@ def _as_json(value: Any) -> str:
 
 
 def call_fields(call: ToolCall) -> dict[str, Any]:
-    """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did.
-
-    Checked, so that it can be read back: arguments nested 200 deep couldn't.
-    """
-    checked = check_call(call)
-    fields = {"id": checked.id, "name": checked.name, "arguments": dict(checked.arguments)}
+    """A tool call as JSON; `echo` only where there is one, so that requests without it hash as they always did."""
+    fields = {"id": call.id, "name": call.name, "arguments": dict(call.arguments)}
     return {**fields, "echo": dict(call.echo)} if call.echo else fields
 
 

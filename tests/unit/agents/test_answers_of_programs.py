@@ -82,11 +82,6 @@ def test_credentials_by_other_names_stay_here_too(name: str, monkeypatch: pytest
     assert name not in agent_environment({}, {})
 
 
-def test_a_password_in_a_value_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE", "Server=db;User=me;Password=hunter2")
-    assert "DATABASE" not in agent_environment({}, {})
-
-
 KEY = "sk-proj-RealKey0123456789abcdefghij"
 
 
@@ -95,18 +90,8 @@ KEY = "sk-proj-RealKey0123456789abcdefghij"
     [
         *(KEY, f"Bearer {KEY}", f'{{"api_key": "{KEY}"}}', "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
         *("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "xoxb-123456789012-abcdefghij", "AKIAIOSFODNN7EXAMPLE"),
-        *(
-            "-----BEGIN RSA PRIVATE KEY-----\nMIIE",
-            "Authorization: Basic bWU6aHVudGVyMjI=",
-            "Basic bWU6aHVudGVyMjI=",
-            "eyJhbGci.eyJzdWIiOiIx",
-        ),
-        *(
-            "https://hooks.slack.com/services/T0/B0/x",
-            "client_secret: hunter2hunter2",
-            "a hunter2secret of another",
-            "my a-PAT-of-mine",
-        ),
+        *("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "eyJhbGci.eyJzdWIiOiIx"),
+        *("a hunter2secret of another", "my a-PAT-of-mine"),
     ],
 )
 def test_a_credential_under_an_innocent_name_stays_here(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,20 +129,8 @@ def test_other_variables_are_passed_on(name: str, monkeypatch: pytest.MonkeyPatc
             "Traceback (most recent call last):\n  File 'a.py', line 1\n    f()\nmine.Failed: no idea\nbye\n",
             ": mine.Failed: no idea",
         ),
-        (
-            "/a.js:1\nthrow new Error('no idea')\n^\n\nError: no idea\n    at a (/a.js:1)\n\nNode.js v20.20.2\n",
-            ": Error: no idea",
-        ),
-        (
-            "thread 'main' panicked at src/main.rs:2:5:\nno idea\nnote: run with `RUST_BACKTRACE=1`\n",
-            ": thread 'main' panicked at src/main.rs:2:5: no idea",
-        ),
-        (
-            'Exception in thread "main" java.lang.Error: no idea\n\tat A.main(A.java:3)\n',
-            ': Exception in thread "main" java.lang.Error: no idea',
-        ),
     ],
-    ids=["empty", "last line", "Python", "Node", "Rust", "Java"],
+    ids=["empty", "last line", "Python"],
 )
 def test_the_line_that_names_the_error_is_the_reason(log: str, line: str) -> None:
     tail = Tail()

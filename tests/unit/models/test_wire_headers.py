@@ -7,7 +7,7 @@ import pytest
 from rewoo_bench.models.hosted.wire import passed_back, passed_on, passed_query
 
 KEY = "q-0123"
-PASSED = """OpenAI-Organization OpenAI-Project OpenAI-Beta anthropic-beta anthropic-version Idempotency-Key
+PASSED = """OpenAI-Beta anthropic-beta anthropic-version Idempotency-Key
     X-Client-Request-Id X-Title"""
 WITHHELD = """Authorization x-api-key api-key x-goog-api-key Cookie Proxy-Authorization Proxy-Connection Forwarded
     X-Forwarded-For X-Forwarded-Host X-Forwarded-Proto Host Connection Keep-Alive Transfer-Encoding Content-Length
@@ -16,7 +16,7 @@ WITHHELD = """Authorization x-api-key api-key x-goog-api-key Cookie Proxy-Author
     x-portkey-provider x-portkey-virtual-key X-Model X-Provider X-RapidAPI-Host X-RapidAPI-Key X-Upstream
     X-Backend X-Hop x-goog-user-project openai-api-key x-ms-deployment-name Accept-Encoding User-Agent
     x-stainless-lang X-Trace-Id
-    X-Api-Base X-Tenant X-Account-Id X-Tenant-Id"""
+    X-Api-Base X-Tenant OpenAI-Organization OpenAI-Project"""
 
 
 @pytest.mark.parametrize("name", PASSED.split())

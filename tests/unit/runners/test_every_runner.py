@@ -26,10 +26,9 @@ from rewoo_bench.evaluation.folder import Task, rows_of, trace
 from rewoo_bench.runners.architecture import Architecture, load_architecture
 from rewoo_bench.runners.programs import fenced
 from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runs.journal.records import as_bytes, call_fields
+from rewoo_bench.runs.journal.records import as_bytes
 from rewoo_bench.runs.journal.tables import tables_of
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel, ScriptLine
-from rewoo_bench.text.model_output import check_call
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Completion, Message, Runner, ToolCall, Trajectory
 
@@ -282,9 +281,3 @@ def test_any_reply_ends_in_a_row_and_a_trace(name: str, script: list[ScriptLine]
         assert pq.read_table(BufferReader(sink.getvalue())).equals(table)
     assert questions["prediction"].to_pylist() == [result.trajectory.answer]
     assert from_json(as_bytes(trace(result, "r")))["answer"] == result.trajectory.answer
-
-
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
-@given(call=calls)
-def test_any_tool_call_is_read_back_from_the_journal_as_the_runner_saw_it(call: ToolCall) -> None:
-    assert ToolCall(**from_json(as_bytes(call_fields(call)))) == check_call(call) == check_call(check_call(call))

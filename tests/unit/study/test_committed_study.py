@@ -20,7 +20,7 @@ from rewoo_bench.study.outcomes import StudyResults, read_results
 from rewoo_bench.study.publish import page_of
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.tables import figures_table, outcomes_table
-from rewoo_bench.text.escaping import csv_text
+from rewoo_bench.text.tables import csv_text
 
 FOLDER = Path(__file__).parents[3] / "results" / "study"
 PAGE = (FOLDER / "page.md").read_text("utf-8")

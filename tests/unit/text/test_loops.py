@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import pytest
-from parts import model_call, result
 
 from rewoo_bench import ScriptedModel, evaluate
-from rewoo_bench.runs.columns import call_rows, question_row
 from rewoo_bench.text import loops
 from rewoo_bench.text.loops import first_repetition
-from rewoo_bench.types import StopReason, Trajectory, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -48,12 +43,6 @@ async def test_the_loop_of_react_begins_at_its_first_repetition() -> None:
     assert question["loop_tokens"] == (calls["input_tokens"] + calls["output_tokens"]).iloc[2:].sum()
 
 
-async def test_other_words_for_the_same_action_are_a_repetition() -> None:
-    replies = [SEARCH.replace("find", verb) for verb in ("find", "get", "see")]
-    question, _ = await row("react?max_steps=3", replies)
-    assert question["loop_step"] == 2
-
-
 @pytest.mark.parametrize("lines", [[SEARCH, OTHER, FINISH], [*[SEARCH] * 3, FINISH]])
 async def test_a_question_that_was_answered_does_not_loop_until_its_end(lines: list[str]) -> None:
     question, _ = await row("react", lines)
@@ -74,11 +63,6 @@ async def test_a_step_of_plan_and_execute_is_its_plan_and_its_action() -> None:
     assert question["loop_tokens"] == (calls["input_tokens"] + calls["output_tokens"]).iloc[2:].sum()
 
 
-async def test_plans_that_are_refused_again_and_again_are_a_loop_too() -> None:
-    question, _ = await row("rewoo?max_replans=3&invalid_plan=stop", ["no plan"] * 4)
-    assert (question["stop_reason"], question["loop_step"]) == ("invalid_plan", 2)
-
-
 @pytest.mark.parametrize("failures", [0.0, 1.0])
 async def test_the_oracle_never_triggers_a_guard(failures: float) -> None:
     guarded = [f"{name}?repeat_guard=stop" for name in ("react", "react-native", "plan-execute", "rewoo-react")]
@@ -86,34 +70,3 @@ async def test_the_oracle_never_triggers_a_guard(failures: float) -> None:
     assert len(rows) == 400
     assert "repeated" not in set(rows["stop_reason"])
     assert not rows["loop_tokens"].any()
-
-
-def tables(turns: Sequence[str], stop_reason: StopReason = "step_limit") -> tuple[pa.Table, pa.Table]:
-    """A question of these turns: a reply, and `call -> result` for each tool call that it makes, behind a `|`.
-
-    A reply and a result take a token a letter.
-    """
-    made: list[Any] = []
-    tokens = 100
-    for turn in turns:
-        said, *acts = turn.split("|")
-        calls = [act.split("->") for act in acts]
-        usage = Usage(input_tokens=tokens, output_tokens=len(said) + sum(len(call) for call, _ in calls))
-        content = f"{said} {sorted(calls)}".encode()
-        made.append(model_call(len(made), start=float(len(made)), usage=usage, content=content))
-        for call, found in calls:
-            more: Any = {"kind": "tool", "name": "Search", "role": "tool", "content": f"{call} {found}".encode()}
-            made.append(model_call(len(made), start=float(len(made)), usage=Usage(), **more))
-        tokens += usage.output_tokens + sum(len(found) for _, found in calls)
-    of = result(calls=made, trajectory=Trajectory(None, stop_reason))
-    return (pa.Table.from_pylist([question_row(of, {"run_id": "r"})]), pa.Table.from_pylist(call_rows(of, "r")))
-
-
-def loop_of(questions: pa.Table) -> tuple[int | None, int | None]:
-    (row,) = questions.select(["loop_step", "loop_tokens"]).to_pylist()
-    return row["loop_step"], row["loop_tokens"]
-
-
-SAME = "look|Kyiv->a city"
-BOTH, OTHER_ORDER = "look|Kyiv->a city|Oslo->a town", "look|Oslo->a town|Kyiv->a city"
-PAGES = ["more|next->one", "more|next->two", "more|next->three", "more|next->four"]

@@ -39,11 +39,6 @@ def test_a_solvers_plan_and_evidence_are_told_from_the_question_around_them() ->
     assert parts.question >= 2 * count_tokens(QUESTION)
 
 
-def test_a_prompt_without_the_question_is_context_and_what_was_found() -> None:
-    prompt = [SYSTEM, Message("user", "Question: The river? Context: Kyiv: …")]
-    assert prompt_parts_of(prompt, QUESTION) == PromptParts(context=count_messages([SYSTEM]), found=size(prompt[1]))
-
-
 MESSAGES = st.lists(
     st.builds(
         Message,

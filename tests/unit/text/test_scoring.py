@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewoo_bench.config.names import SCORERS
 from rewoo_bench.errors import DataError, UsageError
-from rewoo_bench.text.scoring import BUNDLED, Score, Scorer, normalize_hotpotqa, normalize_triviaqa, score
+from rewoo_bench.text.scoring import BUNDLED, Score, normalize_hotpotqa, normalize_triviaqa, score
 
 SCORINGS: list[Literal["hotpotqa", "triviaqa"]] = ["hotpotqa", "triviaqa"]
 
@@ -51,14 +51,6 @@ def test_scores_are_those_of_the_official_scripts(
         assert found.f1 == pytest.approx(f1), dataset
 
 
-def test_hotpotqa_normalisation_joins_what_punctuation_parted() -> None:
-    assert normalize_hotpotqa("The U.S.A.'s “big”  team") == "usas “big” team"
-
-
-def test_triviaqa_normalisation_takes_a_lone_letter_a_for_an_article() -> None:
-    assert normalize_triviaqa("U.S.A.") == "u s"
-
-
 @pytest.mark.parametrize("dataset", SCORINGS)
 @pytest.mark.parametrize("prediction", [None, "", " \n"])
 def test_no_prediction_scores_nothing(prediction: str | None, dataset: Literal["hotpotqa", "triviaqa"]) -> None:
@@ -68,10 +60,6 @@ def test_no_prediction_scores_nothing(prediction: str | None, dataset: Literal["
 def test_each_metric_is_its_best_over_the_answers() -> None:
     assert score("Bombay city", ["Mumbai", "Bombay", "the Bombay City"]) == Score(exact_match=True, f1=1.0)
     assert score("Bombay city", ["Mumbai", "Bombay"]).f1 == pytest.approx(2 / 3)
-
-
-def test_one_answer_may_come_as_a_string() -> None:
-    assert score("Oslo", "Oslo") == score("Oslo", ["Oslo"])
 
 
 def test_without_gold_answers_there_is_no_score() -> None:
@@ -109,16 +97,3 @@ def test_f1_is_symmetric_bounded_and_whole_for_an_exact_match(
     normalize = {"hotpotqa": normalize_hotpotqa, "triviaqa": normalize_triviaqa}[dataset]
     if found.exact_match and normalize(first):
         assert found.f1 == 1.0
-
-
-@pytest.mark.parametrize("dataset", SCORINGS)
-@given(text=st.text(min_size=1))
-def test_any_text_matches_itself(dataset: Literal["hotpotqa", "triviaqa"], text: str) -> None:
-    assert score(text, text, dataset).exact_match is bool(text.strip())
-
-
-def test_a_score_of_numbers_is_kept_as_truth_and_share() -> None:
-    scorer = Scorer("own", lambda prediction, golds: Score(exact_match=1.0, f1=1))  # type: ignore[arg-type]
-    found = scorer("Oslo", ["Oslo"])
-    assert (type(found.exact_match), type(found.f1)) == (bool, float)
-    assert found == Score(exact_match=True, f1=1.0)

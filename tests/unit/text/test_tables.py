@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewoo_bench.text.escaping import markdown_table, text_table
+from rewoo_bench.text.tables import markdown_table, text_table
 from rewoo_bench.text.words import counted
 
 CELLS = [["", "n", "total"], ["rewoo", "50", "1,431.9"], ["a\nb", "7", ""]]
