@@ -46,7 +46,11 @@ from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pandas as pd
+
+    from rewoo_bench.runs.option_keywords import OptionKeywords
 
 
 _WITH_FOLDER = ("answer_cache", "otel", "workers", "ray_address")
@@ -64,7 +68,7 @@ async def evaluate(
     limits: Limits | None = None,
     on_result: Callable[[Result], None] | None = None,
     on_event: Callable[[Task, Event], None] | None = None,
-    **options: Any,
+    **options: Unpack[OptionKeywords],
 ) -> Results:
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 

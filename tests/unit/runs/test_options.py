@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -139,3 +140,8 @@ def test_opening_a_provider_leaves_the_environment_as_it_was(name: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **blank}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "needs an API key" in done.stdout
+
+
+def test_editors_see_every_option() -> None:
+    script = runpy.run_path(str(Path(__file__).parents[3] / "scripts" / "option_keywords.py"))
+    assert script["STUB"].read_text("utf-8") == script["stub"]()
