@@ -102,8 +102,8 @@ def test_an_architecture_that_is_left_out_is_nowhere_else(run: BenchRun, tmp_pat
     said = [(tmp_path / "out" / name).read_text("utf-8") for name in ("run.json", "traces.jsonl")]
     assert '"react"' not in said[0].replace('"without": [\n      "react"\n    ]', "") + said[1]
     skipped: dict[str, str] = {}
-    list(draw(read([tmp_path / "out"]), only=["tools"], on_skip=skipped.__setitem__))
-    assert "react" not in skipped["tools"]
+    list(draw(read([tmp_path / "out"]), only=["ratio"], pair=("react", "cot"), on_skip=skipped.__setitem__))
+    assert skipped["ratio"].endswith("there are rewoo, direct; give --pair rewoo,direct")
 
 
 def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
