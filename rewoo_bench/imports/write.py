@@ -56,7 +56,6 @@ _MADE_UP_UNTIL = 1.0  # in seconds since 1970
 _NO_REQUEST = b""  # nobody asks for these records by their requests
 _MOST_FAULTS = 1_000  # lines that are remembered
 _MOST_FIELDS = 100  # whose unread texts the manifest counts
-_SHOWN_FILES = 3
 
 
 @dataclass
@@ -118,8 +117,7 @@ async def import_run(
                     await opened.export(writer.keys)
             await to_thread.run_sync(compact, out / JOURNAL_FILE)
             if not done.rows:
-                names = ", ".join(path.name for path in paths[:_SHOWN_FILES]) + ", …" * (len(paths) > _SHOWN_FILES)
-                fault = done.faults[0] if done.faults else f"no trajectory in {names}"
+                fault = done.faults[0] if done.faults else f"no trajectory in {', '.join(path.name for path in paths)}"
                 raise DataError(f"nothing could be read: {fault}")
             done.models = list(writer.models)
             write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
