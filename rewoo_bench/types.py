@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -436,7 +436,11 @@ def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
 
 @runtime_checkable
 class Runner(Protocol):
-    """An agent architecture: the loop between a question and an answer. It may count its steps (`CountsSteps`)."""
+    """An agent architecture: the loop between a question and an answer. It may count its steps (`CountsSteps`).
+
+    One for few questions at the same time has `question_places`, an async context manager: a question waits for one of
+    its places before its time begins.
+    """
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory: ...
 
@@ -462,13 +466,6 @@ class Connects(Protocol):
     async def connect(self, stack: AsyncExitStack) -> None:
         """Makes it ready before the first question; it ends with `stack`."""
         ...
-
-
-@runtime_checkable
-class HasPlaces(Protocol):
-    """A runner for few questions at the same time: a question waits for one of its places before its time begins."""
-
-    question_places: AbstractAsyncContextManager[Any]
 
 
 # A tool around another tool, with the same interface; subclasses count, limit, record or break its calls.

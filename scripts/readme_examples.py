@@ -3,13 +3,14 @@
     python scripts/readme_examples.py            # runs each and writes its output below it
     python scripts/readme_examples.py --check    # shows the differences; exit code 1 if there are any
 
-Two kinds of examples:
+Two kinds of examples, and tables of columns:
 
 - A block of Python followed by a block of text: run from the root of the repository, on committed runs. The Python
   blocks of a file share their names, and the last expression of each is printed, as in a notebook. A block of Python
   without a block of text below it is left alone.
 - `<!-- example: NAME -->` before a block: `EXAMPLES[NAME]` makes a run of the oracle in a temporary folder and returns
   the output of a command on it. Lines with measured seconds aren't compared.
+- `<!-- columns: questions -->` and `<!-- columns: calls -->` before a table: made from runs/columns.py.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, TYPE_NAMES, Column
+
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "results/README.md", "rewoo_bench/gate/README.md")
+COLUMN_PAGE = "rewoo_bench/runs/columns.md"
+FILES = ("README.md", "results/README.md", "rewoo_bench/gate/README.md", COLUMN_PAGE)
 CI_RUN = "results/local/ci"
 _PYTHON = re.compile(r"(```python\n(?P<code>[^`]*)```\n[^`]*?```text\n)(?P<printed>[^`]*)(```)")
 _EXAMPLE = re.compile(
     r"(<!-- example: (?P<name>\w+) -->\n```(?:console|text)\n(?:\$ [^\n]*\n)?)(?P<printed>.*?\n)(```)", re.DOTALL
 )
+_COLUMNS = re.compile(r"(<!-- columns: (?P<file>\w+) -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
 _SECONDS = re.compile(r"^.*\d s .*$", re.MULTILINE)
 
 
@@ -45,7 +50,19 @@ def rewritten(text: str, root: Path) -> str:
     names: dict[str, Any] = {}
     with contextlib.chdir(root):
         text = _PYTHON.sub(lambda block: block[1] + printed(block["code"], names) + block[4], text)
+    text = with_columns(text)
     return _EXAMPLE.sub(lambda block: block[1] + example(block["name"], block["printed"], text) + block[4], text)
+
+
+def with_columns(text: str) -> str:
+    """The text with the tables of columns of today."""
+    files: dict[str, Sequence[Column[Any]]] = {"questions": QUESTION_COLUMNS, "calls": CALL_COLUMNS}
+
+    def table(file: str) -> str:
+        rows = [f"| `{c.name}` | {TYPE_NAMES[c.type]} | {c.meaning} | {c.null} |" for c in files[file]]
+        return "\n".join(["| column | type | meaning | null |", "|---|---|---|---|", *rows])
+
+    return _COLUMNS.sub(lambda block: block[1] + table(block["file"]) + block[3], text)
 
 
 def printed(code: str, names: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ SLOW = """
     test_folders test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs
     test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_mcp_servers
     test_mcp_tools test_nasty_replies test_new test_plot_fit test_readme_examples test_report_page
-    test_rewoo_as_agent test_router_runs test_secrets test_signals
+    test_rewoo_as_agent test_secrets test_signals
     test_study_horizon
 """
 

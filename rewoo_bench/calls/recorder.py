@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from os.path import commonprefix
 from typing import Any
 
@@ -24,38 +23,23 @@ from rewoo_bench.runs.journal.response_cache import ResponseCache, cache_key
 from rewoo_bench.runs.journal.store import Journal, JournalReader
 
 
-@dataclass(kw_only=True)
-class CallRecorder(ABC):
-    """Records the calls of questions, and answers recorded ones.
+@dataclass
+class Recorder:
+    """Records the calls of questions into the run's own `journal`, and answers recorded ones.
 
     With `replay`, the journal of another run, all answers come from there, except those of `live_roles`. `cache` has
     answers of other runs.
     """
 
+    journal: Journal
+    _: KW_ONLY
     replay: JournalReader | None = None
     live_roles: frozenset[str] = frozenset()
     cache: ResponseCache | None = None
     live: LiveCalls = field(default_factory=LiveCalls)
 
-    @abstractmethod
-    async def keep(self, record: CallRecord) -> None:
-        """Returns when the record is in the run's journal. Raises `JournalError`."""
-
-    @abstractmethod
     async def question(self, task: TaskKey) -> QuestionRecorder:
         """The recorder of one question, with its recorded calls."""
-
-
-@dataclass
-class Recorder(CallRecorder):
-    """Records into the run's own `journal`."""
-
-    journal: Journal
-
-    async def keep(self, record: CallRecord) -> None:
-        await self.journal.add_call(record)
-
-    async def question(self, task: TaskKey) -> QuestionRecorder:
         recorded = await self.recorded(task)
         replayed = await to_thread.run_sync(self.replay.calls, task) if self.replay else []
         return QuestionRecorder(self, task, recorded, replayed)
@@ -70,7 +54,7 @@ class QuestionRecorder:
 
     def __init__(
         self,
-        recorder: CallRecorder,
+        recorder: Recorder,
         task: TaskKey,
         records: Sequence[CallRecord] = (),
         replayed: Sequence[CallRecord] = (),
@@ -106,7 +90,7 @@ class QuestionRecorder:
         On a cluster the driver confirms each record, which is no part of the call. Raises `JournalError`.
         """
         start = time.monotonic()
-        await self._recorder.keep(record)
+        await self._recorder.journal.add_call(record)
         end = time.monotonic()
         return ((start, end),) if end - start > SHORTEST_WAIT_S else ()
 

@@ -167,7 +167,7 @@ def read_values(path: Path) -> dict[str, Any]:
         raise SpecError(f"{path.absolute().parent} has no {path.name}") from None
     except OSError as error:
         raise SpecError(f"{path}: can't be read: {error.strerror or error}") from None
-    except ValueError as error:  # not TOML, not UTF-8, or an integer of thousands of digits
+    except ValueError as error:  # not TOML, or not UTF-8
         raise SpecError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -190,10 +190,7 @@ def validated(kind: type[Settings], values: dict[str, Any], where: str) -> Setti
     fault = faults[0]
     message = fault["msg"].removeprefix("Value error, ")  # pydantic's, before the message of a validator
     place = ": ".join(filter(None, [where, _key(fault["loc"])]))
-    try:
-        given = repr(fault["input"])
-    except ValueError:  # an integer of thousands of digits
-        given = f"a {type(fault['input']).__name__}"
+    given = repr(fault["input"])
     raise SpecError(f"{place}: {message}, got {given if len(given) <= 80 else f'{given[:77]}…'}")
 
 

@@ -17,7 +17,7 @@ from rewoo_bench.agents.runner import open_gateway
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.meter import Limits
-from rewoo_bench.calls.recorder import CallRecorder
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.price_sheets import named_tariff, read_price, sheet_and_model
@@ -199,7 +199,7 @@ async def _open(
 def make_evaluator(
     options: RunOptions,
     run: PreparedRun,
-    recorder: CallRecorder | None,
+    recorder: Recorder | None,
 ) -> Evaluator:
     """The evaluator of a run, with its models behind retries."""
     limiters = {name: AdaptiveLimiter(places) for name, places in connections(options, run).items()}

@@ -27,7 +27,6 @@ from rewoo_bench.types import Example
 FIRST_QUESTIONS = 8
 """Questions of a first run: with two architectures about a minute of the embedded model on two cores."""
 _ANSWERS_A_MINUTE = 16  # of the embedded model on two idle cores
-_SHOWN = 5  # ids in an error message
 _MOST_MADE = 5_000  # generated questions, until an id counts as unknown
 _CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}
 
@@ -115,14 +114,10 @@ def load_chosen(options: RunOptions) -> Dataset:
     if options.ids:
         known = {example.id for example in chosen}
         if strangers := [each for each in options.ids if each not in known]:
-            shown = ", ".join(map(repr, strangers[:_SHOWN]))
-            more = f" and {len(strangers) - _SHOWN:,} more" if len(strangers) > _SHOWN else ""
             flags = [f"{flag} {run}" for flag, run in _recorded_runs(options).items()]
             hint = "; give the --dataset of that run" if flags else ""
-            if "generator" in source and not flags:
-                hint = f"; it made {len(chosen):,} questions"
             raise UsageError(
-                f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {shown}{more}; "
+                f"{', '.join(flags) or '--ids'}: {dataset.name!r} has no question {strangers[0]!r}; "
                 f"its ids are like {chosen[0].id!r}{hint}"
             )
         wanted = set(options.ids)

@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from rewoo_bench.config.names import WIRE_NAME, file_names
+from rewoo_bench.config.names import WIRE_NAME
 from rewoo_bench.errors import OptionChanged, UsageError
 from rewoo_bench.evaluation.folder import check_journal
 from rewoo_bench.evaluation.inputs import PYTHON
@@ -106,8 +106,6 @@ def check_same(before: Manifest, now: Manifest, ids: Sequence[str]) -> None:
     written = json.loads(json.dumps(now.as_json(), default=str))
     secrets = sent_in(now.options.get("api_base"))
     old, new = (redact_settings(each, secrets) for each in (before.as_json(), written))  # as `before` was written
-    if before.restored_rows is not None:  # it was published, and has the names of files in the place of paths
-        old, new = file_names(old), file_names(new)
     more = frozenset({"limit", "examples", "ids_hash"})  # facts that change with more questions
     if "generator" in now.dataset.source:  # generated questions have their content in their ids, and one hash of all
         more |= {"sha256", "rows"}
@@ -227,7 +225,7 @@ def begin_manifest(
         # What this user's sessions didn't learn is learnt again.
         if learnt and is_own:
             run.models[model].recall(learnt)
-    same = ("run_id", "started_at", "command", "recorded_calls", "restored_rows", "sessions")
+    same = ("run_id", "started_at", "command", "recorded_calls", "sessions")
     kept = {name: getattr(before, name) for name in same}
     if before.study:
         kept["study"] = before.study

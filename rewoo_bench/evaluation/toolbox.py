@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,7 +144,7 @@ class Toolbox:
         return self._factories[key]
 
     def _supplies(self, example: Example, meter: Meter) -> Supplies:
-        pages = DocumentPages(example.documents) if self._pages is None else self._pages
+        pages = _pages_of(tuple(example.documents)) if self._pages is None else self._pages
         return Supplies(example.documents, pages, meter)
 
     def _built_in(self, name: str, pages: Pages, state: PageState) -> Tool:
@@ -158,6 +159,8 @@ class Toolbox:
         return Wikipedia(self._client, state=state)
 
 
+_pages_of = lru_cache(maxsize=128)(DocumentPages)
+"""The pages of a question, indexed once for all its architectures."""
 _BUNDLED = {made.name: made for made in (Search, Lookup, LLM, Calculator, Wikipedia)}
 
 

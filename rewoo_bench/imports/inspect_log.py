@@ -154,12 +154,6 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
     scores = record.get("scores") or {}
     f1 = number(scores["f1"].get("value")) if ours and "f1" in scores else None
     error, stop_reason = _end(record, ours)
-    notes = {
-        "scorer_calls": of_scorers,
-        "error_retries": len(record.get("error_retries") or ()),
-        "from_cache": sum(event.get("cache") == "read" for event in events),
-        "scores": {name: each.get("value") for name, each in scores.items()},
-    }
     target = record.get("target")
     told = [message.content for message in inputs if message.role == "system"]
     yield RecordedTrajectory(
@@ -177,7 +171,7 @@ def read_sample(record: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         cost_usd=number(ours.get("cost_usd")),
         is_without_texts=bool(ours.get("without_texts")),
         f1=f1 if f1 is not None and 0 <= f1 <= 1 else None,
-        notes={name: value for name, value in notes.items() if value},
+        notes={"scorer_calls": of_scorers} if of_scorers else {},
     )
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -123,7 +123,8 @@ class _Run:
             self._calls.take(pa.array(self._of_task[key], pa.int64())).to_pylist(), key=lambda call: call["call_index"]
         )
         records = _Records(self._journal.calls(key) if self._journal else ())
-        trace = self._traces.get(key, _Trace())
+        trace = self._traces.get(key, {})
+        steps = {(step["id"], step["tool"]): step for step in trace.get("steps", ())}
         events: list[ModelCall | ToolUse] = []
         for call in calls:
             if call["role"] == "judge":
@@ -132,16 +133,16 @@ class _Run:
             if call["kind"] == "model":
                 events.append(self._model_call(call, record))
             else:
-                events.append(self._tool_use(call, record, trace.steps))
+                events.append(self._tool_use(call, record, steps))
         prompt = next((event.messages for event in events if isinstance(event, ModelCall) and event.messages), ())
         told = prompt[0].content if prompt and prompt[0].role == "system" else ""
         return RecordedTrajectory(
             task=row["example_id"],
             question=(row["question"] or "") if self._texts else "",
-            events=list(_with_later_turns(events, trace.turns)),
+            events=list(_with_later_turns(events, trace.get("turns", ()))),
             agent=file_name(row["architecture"]),
             trial=row["trial"],
-            system=told if trace.system is None else trace.system,
+            system=trace.get("system", told),
             answer=row["prediction"],
             answers=(row["answers"] or ()) if self._texts else (),
             solved=row["exact_match"],
@@ -149,7 +150,7 @@ class _Run:
             stop_reason=row["stop_reason"],
             cost_usd=row["cost_usd"],
             f1=row["f1"],
-            is_without_texts=not self._texts or trace.is_without_texts,
+            is_without_texts=not self._texts or bool(trace.get("notes", {}).get("without_texts")),
         )
 
     def _model_call(self, row: Mapping[str, Any], record: CallRecord | None) -> ModelCall:
@@ -252,27 +253,10 @@ def _times(row: Mapping[str, Any]) -> Times | None:
     return Times(begun.timestamp(), begun.timestamp() + row["latency_s"])
 
 
-class _Trace(NamedTuple):
-    """Of a question: its steps with tools by place and tool, and the user's later turns."""
-
-    steps: Mapping[tuple[str, str], Any] = {}
-    turns: Sequence[Mapping[str, Any]] = ()
-    system: str | None = None
-    """What an imported trace was told before the task."""
-    is_without_texts: bool = False
-    """Whether it was imported from a file without texts."""
-
-
-def _traces(path: Path) -> dict[TaskKey, _Trace]:
-    found: dict[TaskKey, _Trace] = {}
-    with path.open("rb") as lines:
-        for line in lines:
-            trace = json.loads(line)
-            key = TaskKey(trace["architecture"], trace["example_id"], trace["trial"])
-            steps = {(step["id"], step["tool"]): step for step in trace["steps"] if step["tool"]}
-            is_without_texts = bool((trace.get("notes") or {}).get("without_texts"))
-            found[key] = _Trace(steps, trace.get("turns") or (), trace.get("system"), is_without_texts)
-    return found
+def _traces(path: Path) -> dict[TaskKey, dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        found = [json.loads(line) for line in lines]
+    return {TaskKey(each["architecture"], each["example_id"], each["trial"]): each for each in found}
 
 
 def _with_later_turns(

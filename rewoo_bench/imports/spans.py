@@ -37,7 +37,7 @@ def is_spans(record: Any) -> bool:
     """Whether it is OTLP JSON of spans or logs, one span of it, or a span of the console exporter."""
     if not isinstance(record, Mapping):
         return False
-    if any(isinstance(record.get(name), list) for name in (*_RESOURCES, *_SCOPES)):
+    if any(isinstance(record.get(name), list) for name in _LISTS[:4]):
         return True
     if "traceId" in record and "spanId" in record and ("startTimeUnixNano" in record or "endTimeUnixNano" in record):
         return True
@@ -45,48 +45,34 @@ def is_spans(record: Any) -> bool:
     return isinstance(context, Mapping) and "trace_id" in context and "attributes" in record and "start_time" in record
 
 
-_RESOURCES = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")
-_SCOPES = (
-    *("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans"),
-    *("scopeLogs", "scope_logs"),
-)
+_LISTS = ("resourceSpans", "resourceLogs", "scopeSpans", "scopeLogs", "spans", "logRecords")
 
 
 def span_parts(record: Any) -> Iterator[tuple[str, Any]]:
-    """Each span or log record with the id of its trace. Raises `Unreadable` for those that have none, at the end."""
-    faults = []
-    total = 0
-    for scope, span in _raw_spans(record):
-        total += 1
+    """Each span or log record with the id of its trace. Raises `Unreadable` at the end where one can't be read."""
+    fault: Unreadable | None = None
+    for number_, (scope, span) in enumerate(_raw_spans(record, ""), 1):
         try:
             key, part = _part(scope, span)
-        except (Unreadable, ValueError, TypeError, AttributeError, KeyError) as error:
-            faults.append(f"span {total}: {error}")
-            continue
-        if key:
-            yield key, part
-    if faults:
-        raise Unreadable(f"{faults[0]}{f' (and {len(faults) - 1} more)' if len(faults) > 1 else ''}")
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            fault = fault or Unreadable(f"span {number_}: {error}")
+        else:
+            if key:
+                yield key, part
+    if fault:
+        raise fault
 
 
-def _raw_spans(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    resources = next((record[name] for name in _RESOURCES if isinstance(record.get(name), list)), None)
-    if resources is not None:
-        for resource in resources:
-            yield from _raw_spans(resource) if isinstance(resource, Mapping) else [("", resource)]
-        return
-    scopes = next((record[name] for name in _SCOPES if isinstance(record.get(name), list)), None)
-    if scopes is None:
-        yield "", record if any(name in record for name in ("traceId", "context", "trace_id")) else {}
-        return
-    for each in scopes:
-        if not isinstance(each, Mapping):
-            yield "", each
-            continue
-        scope = first_of(each, ("scope", "instrumentationLibrary"))
-        listed = first_of(each, ("spans", "logRecords", "log_records"))
-        for span in listed if isinstance(listed, list) else ():
-            yield str(scope.get("name") or "") if isinstance(scope, Mapping) else "", span
+def _raw_spans(record: Mapping[str, Any], scope: str) -> Iterator[tuple[str, Any]]:
+    """The spans and log records in a document, each with the name of the package that recorded it."""
+    listed = [name for name in _LISTS if isinstance(record.get(name), list)]
+    if not listed:
+        yield scope, record
+    for each in (each for name in listed for each in record[name]):
+        if isinstance(each, Mapping):
+            yield from _raw_spans(each, str(object_at(record, "scope").get("name") or scope))
+        else:
+            yield scope, each
 
 
 def _part(scope: str, span: Any) -> tuple[str, dict[str, Any]]:
@@ -106,11 +92,11 @@ def _part(scope: str, span: Any) -> tuple[str, dict[str, Any]]:
     is_error = code.upper() in ("2", "ERROR", "STATUS_CODE_ERROR")
     return trace, {
         "id": id_,
-        "parent": _id(first_of(span, ("parentSpanId", "parent_span_id", "parent_id"))),
+        "parent": _id(first_of(span, ("parentSpanId", "parent_id"))),
         "name": str(span.get("name") or ""),
         "scope": scope,
-        "start": as_time(first_of(span, ("startTimeUnixNano", "start_time_unix_nano", "start_time")), "ns"),
-        "end": as_time(first_of(span, ("endTimeUnixNano", "end_time_unix_nano", "end_time")), "ns"),
+        "start": as_time(first_of(span, ("startTimeUnixNano", "start_time")), "ns"),
+        "end": as_time(first_of(span, ("endTimeUnixNano", "end_time")), "ns"),
         "attributes": attributes,
         "events": [
             {"name": each.get("name"), "attributes": _attributes(each.get("attributes"))}
@@ -137,14 +123,13 @@ def _value(raw: Any) -> Any:
     if not isinstance(raw, Mapping) or len(raw) != 1:
         return raw
     ((kind, value),) = raw.items()
-    if kind in ("arrayValue", "array_value"):
-        listed = value.get("values") if isinstance(value, Mapping) else None
-        return [_value(each) for each in listed] if isinstance(listed, list) else []
-    if kind in ("kvlistValue", "kvlist_value"):
-        return _attributes(value.get("values") if isinstance(value, Mapping) else None)
-    if kind in ("intValue", "int_value"):
+    if kind == "arrayValue":
+        return [_value(each) for each in value.get("values", ())]
+    if kind == "kvlistValue":
+        return _attributes(value.get("values"))
+    if kind == "intValue":
         return int(value)
-    return value if kind.endswith(("Value", "_value")) else raw
+    return value if kind.endswith("Value") else raw
 
 
 def read_spans(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:

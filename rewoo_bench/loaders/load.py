@@ -64,9 +64,6 @@ __all__ = ["Dataset", "load_dataset_examples"]
 STREAMED_LIMIT = 1000
 """Number of questions up to which a hub split is streamed; for more, a copy in the cache is worth its time."""
 
-_MOST_GENERATED = 64
-"""How often as many questions are generated as at first: of an endless generator, none may fit into one task."""
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -138,7 +135,7 @@ def load_dataset_examples(
         selected = take(limit)
         taken = selected.selection.examples
     else:
-        selected, taken = _joined(take, objectives, limit, seed, is_endless=bool(spec and spec.generator))
+        selected, taken = _joined(take, objectives, limit, seed)
     name, row_format, selection, left_out, source = selected
 
     # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
@@ -267,20 +264,19 @@ class _Selected(NamedTuple):
 
 
 def _joined(
-    take: Callable[[int | None], _Selected], objectives: int, limit: int | None, seed: int, *, is_endless: bool
+    take: Callable[[int | None], _Selected], objectives: int, limit: int | None, seed: int
 ) -> tuple[_Selected, tuple[Example, ...]]:
     """What was taken, and tasks of so many of its questions: more are taken until `limit` tasks can be joined."""
     wanted = limit and limit * (objectives + 1)  # a question may wait for a later task
-    most = _MOST_GENERATED * wanted if wanted and is_endless else None
     while True:
         selected = take(wanted)
         examples = selected.selection.examples
-        are_all = wanted is None or len(examples) < wanted or wanted == most
+        are_all = wanted is None or len(examples) < wanted
         ordered = examples if wanted else shuffled(examples, seed)
         taken = tuple(islice(join(ordered, objectives, are_all=are_all), limit))
         if wanted is None or are_all or len(taken) == limit:
             break
-        wanted = min(2 * wanted, most or 2 * wanted)
+        wanted *= 2
     name = f"{selected.name}{'&' if '?' in selected.name else '?'}{OBJECTIVES}={objectives}"
     if not taken:
         raise DataError(f"{name}: there are fewer than {objectives} questions that can be asked together")

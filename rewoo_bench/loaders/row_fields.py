@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -13,18 +12,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.text.json_text import load_json
 from rewoo_bench.types import Example
 
 RawRow = Mapping[str, Any]
 
 ANSWER_KEYS = ("answers", "answer", "golden_answers")
 """Names of the field with the answers of a question; NQ-open has a list under `answer`, FlashRAG `golden_answers`."""
-_ESCAPED = r"""\\(?:[\\'"abfnrtv]|x[\da-f]{2}|u[\da-f]{4}|U00(?:0[\da-f]|10)[\da-f]{4})"""
-_QUOTED = rf"""'(?:[^'\\\n]|{_ESCAPED})*+'|"(?:[^"\\\n]|{_ESCAPED})*+\""""
-_LIST_OF_TEXTS = re.compile(rf"""\s*[\[(]\s*(?:{_QUOTED})(?:(?:\s*,\s*|\s+)(?:{_QUOTED}))*+\s*,?\s*[\])]\s*""")
-"""A list as Python writes it, `['a', 'b']`, or as numpy does, `['a' 'b']`."""
-
 HIDDEN_ANSWER = "every question needs one; the test splits of public sets hide theirs"
 
 
@@ -85,19 +78,19 @@ def plain_answer(value: object, key: str) -> str | None:
 
 
 def listed(text: str, *, numbers: bool = False) -> list[object] | None:
-    """The items of a list that a text is, as JSON, Python or numpy write one; None where it is no such list.
+    """The items of a list that a text is, as JSON or Python write one; None where it is no such list.
 
     Items are texts, with `numbers` also numbers.
     """
     if not text.lstrip().startswith(("[", "(")):
         return None
     try:
-        items = load_json(text)
-    except ValueError:
-        is_list = _LIST_OF_TEXTS.fullmatch(text)
-        return [ast.literal_eval(item) for item in re.findall(_QUOTED, text)] if is_list else None
+        items = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError):
+        return None
     expected = (str, int, float) if numbers else str
-    return items if all(isinstance(item, expected) for item in items) else None
+    is_list = isinstance(items, list | tuple) and all(isinstance(item, expected) for item in items)
+    return list(items) if is_list else None
 
 
 def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:

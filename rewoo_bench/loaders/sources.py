@@ -88,10 +88,7 @@ def _json_rows(path: Path) -> Iterator[Any]:
 
 def _csv_rows(path: Path, between: str) -> Iterator[Any]:
     """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `, or
-    are a list as pandas writes one.
-
-    No part of a text is taken for another: a row whose values don't fit the columns is refused. Empty values too many
-    are let pass, and so is a short row whose question and answer are there.
+    are a list as pandas writes one. A row whose values don't fit the columns is refused.
     """
     with _faults(path), open_bounded(path) as file:
         try:
@@ -99,19 +96,19 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
             # Old Macs end lines with a carriage return alone.
             lines = (part for line in file.lines() for part in io.StringIO(line.decode(), newline=None))
             rows = csv.DictReader(lines, delimiter=between)
-            _check_names(path, rows.fieldnames or (), between)
+            names = rows.fieldnames or ()
+            if len(names) == 1 and (sign := next((other for other in ";,\t|" if other in names[0]), None)):
+                what = f"with {sign!r} in the place of {between!r}" if sign != between else "in quotation marks"
+                raise DataError(f"{path}: name the columns {_COLUMNS}; the first line is {names[0]!r:.80}, {what}")
             for number, row in enumerate(rows, start=1):
-                surplus: Any = row.pop(None, None) or []
-                named = {(name or "").strip().lower(): value for name, value in row.items()}
-                lacking = {name for name, value in named.items() if value is None}
-                if any(surplus) or lacking & {"question", *ANSWER_KEYS}:
-                    values = len(row) - sum(value is None for value in row.values()) + len(surplus)
-                    sign = "comma" if between == "," else "tab"
+                surplus = row.pop(None, ())  # values beyond the columns
+                if surplus or None in row.values():
+                    values = sum(value is not None for value in row.values()) + len(surplus)
                     raise DataError(
-                        f"{path}, row {number}: {counted(values, 'value')} for {counted(len(row), 'column')}; "
-                        f"put a text that contains a {sign} into quotation marks"
+                        f"{path}, row {number}: {counted(values, 'value')} for {counted(len(names), 'column')}; "
+                        f"put a text that contains a {'comma' if between == ',' else 'tab'} into quotation marks"
                     )
-                cells: dict[str, Any] = {name: value or "" for name, value in named.items() if name}
+                cells: dict[str, Any] = {name.strip().lower(): value for name, value in row.items() if name.strip()}
                 for column in ANSWER_KEYS:
                     if given := cells.pop(column, ""):
                         items = listed(given, numbers=column != "answer")
@@ -122,18 +119,6 @@ def _csv_rows(path: Path, between: str) -> Iterator[Any]:
                 yield cells
         except csv.Error as error:
             raise DataError(f"{path}: not valid CSV: {error}") from None
-
-
-def _check_names(path: Path, names: Sequence[str], between: str) -> None:
-    """Raises `DataError` for a name of two columns, and where all names are one, with another sign between them."""
-    plain = [name.strip().lower() for name in names]
-    if twice := next((name for name in plain if name and plain.count(name) > 1), None):
-        raise DataError(f"{path}: two columns have the name {twice!r:.80}")
-    if len(names) == 1 and any(other in names[0] for other in set(";,\t|") - {between}):
-        expected = "commas" if between == "," else "tabs"
-        raise DataError(
-            f"{path}: name the columns {_COLUMNS}, with {expected} between them; the first line is {names[0]!r:.80}"
-        )
 
 
 def _parquet_rows(path: Path) -> Iterator[Any]:

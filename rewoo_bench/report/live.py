@@ -108,7 +108,11 @@ class Viewer:
         now = stamp(path)
         before, line = self._lines.get(path, (None, ""))
         if before != now:
-            self._lines[path] = now, (line := _line(name, path, past_run(path)))
+            try:
+                line = _line(name, path, past_run(path))
+            except RewooBenchError as error:  # of its journal
+                line = _line(name, path, PastRun(str(path), "damaged", error=str(error)))
+            self._lines[path] = now, line
         return line
 
     async def page(self, request: web.Request) -> web.Response:

@@ -17,17 +17,12 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
-import os
 import re
-import shutil
-import sys
-import sysconfig
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -114,12 +109,6 @@ def _check_installed() -> None:
     """Raises `SpecError` where the sandbox isn't installed."""
     if importlib.util.find_spec("pydantic_monty") is None:
         raise SpecError("programs run in pydantic-monty, which isn't installed: pip install 'rewoo-bench[code]'")
-    scripts = (sysconfig.get_path("scripts"), str(Path(sys.executable).parent))
-    if not os.environ.get("MONTY_BIN") and not any(shutil.which("monty", path=path) for path in (*scripts, None)):
-        raise SpecError(
-            "programs run in `monty`, and this environment has no such command: pip install pydantic-monty-runtime, or "
-            "name the command in the variable MONTY_BIN"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
     Column("retries", INT, "attempts beyond the first of each call", lambda q: sum(...))
 
 This is the only place where a column is said. The rows of a run, the schemas of its files, `load`, `publish` and the
-tables of columns.md beside it (`python scripts/column_page.py`) are made from it. The names are what users, scripts and
-CI rely on.
+tables of columns.md beside it (`python scripts/readme_examples.py`) are made from it. The names are what users,
+scripts and CI rely on.
 
 Tokens are logical (what the architecture needed), except `billed_tokens` (what was paid in this run, including failed
 attempts). A judge's calls are in calls.parquet only, under the role `judge`:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
-from os.path import commonprefix
 from typing import Any
 
 from rewoo_bench.config.names import LOCAL
 from rewoo_bench.config.specs import AGENT_NAME
-from rewoo_bench.runs.manifest import Manifest, Manifests
+from rewoo_bench.runs.manifest import Manifest, Manifests, differing
 from rewoo_bench.runs.options import OPTIONS
 
 _Facts = Mapping[str, Callable[[Manifest], Any]]
@@ -47,8 +46,6 @@ _NOTED: _Facts = {
 }
 # Facts of a manifest that are paths, or that change no figure.
 _LOOSE = frozenset({"path", "file", "licence", "litellm", "api_base", "name"})
-
-_LONG, _SHOWN_OF_LONG, _BEFORE = 40, 12, 8  # characters of a value, shown of a long one, and before a difference
 
 
 def refusals(manifests: Manifests) -> list[str]:
@@ -138,16 +135,10 @@ def _sentences(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if all(value == next(iter(values.values())) for value in values.values()):
             continue
         texts = {run: "none" if value is None else str(value) for run, value in values.items()}
-        alike = len(commonprefix([*texts.values()]))  # noqa: RUF071 - of texts, character by character
-        start = alike - _BEFORE if alike >= _SHOWN_OF_LONG else 0
-        shown = []
-        for run, value in values.items():
-            text = texts[run]
-            if what == "environment.git_commit" and value is not None:
-                text = f"{value[:12]}…" + (" with uncommitted changes" if value.endswith("+") else "")
-            elif len(text) > _LONG:
-                end = start + _SHOWN_OF_LONG + (_BEFORE if start else 0)
-                text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-            shown.append(f"{text} ({run})")
-        sentences.append(f"{what}: {', '.join(shown)}")
+        if what == "environment.git_commit":
+            ends = {run: " with uncommitted changes" if text.endswith("+") else "" for run, text in texts.items()}
+            shown = [f"{text[:12]}…{ends[run]}" if len(text) > 12 else text for run, text in texts.items()]
+        else:
+            shown = differing([*texts.values()])
+        sentences.append(f"{what}: {', '.join(f'{text} ({run})' for text, run in zip(shown, texts, strict=True))}")
     return sentences

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os.path import commonprefix
 from pathlib import Path
@@ -141,8 +141,6 @@ class Manifest(_Facts):
     """
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
-    restored_rows: int | None = None
-    """Of a run that goes on from a published copy: the rows that came from it, without their prompts and traces."""
 
     def as_json(self) -> dict[str, Any]:
         """The keys that were given, as they are written."""
@@ -152,48 +150,37 @@ class Manifest(_Facts):
 def read_manifest(folder: Path) -> Manifest:
     """run.json of a run folder. Raises `DataError`."""
     path = folder / MANIFEST
-    check_no_pipe(path)
     try:
         values = load_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise no_run(folder, MANIFEST) from None
     except OSError as error:
         raise DataError(f"{path}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: not UTF-8") from None
-    except ValueError as error:
+    except ValueError as error:  # also of text that isn't UTF-8
         raise DataError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise DataError(f"{path}: not a manifest of a run: expected an object with a run_id")
-    manifest = manifest_of(values, str(path))
-    if not manifest.run_id:
+    if not isinstance(values, dict) or not values.get("run_id"):
         raise DataError(f"{path}: not a manifest of a run: it has no run_id")
+    manifest = manifest_of(values, str(path))
     if (version := values.get("format_version")) != FORMAT_VERSION:
         raise DataError(f"{path}: its format_version is {version}; this rewoo_bench reads {FORMAT_VERSION}")
     return manifest
 
 
 def no_run(path: Path, lacks: str) -> DataError:
-    """What lies at a path in the place of a run, and the nearest command or path that works."""
-    name, near = shlex.quote(str(path)), Path("results/local", path.name)
+    """What lies at a path in the place of a run, and the nearest path that works."""
+    near = Path("results/local", path.name)
     way = "expected a folder that `rewoo-bench run` wrote; `rewoo-bench runs` lists those of results/local"
     if not path.exists():
         what = "no such file or folder"
         way = f"did you mean {str(near)!r}?" if (near / MANIFEST).is_file() else way
     elif not path.is_dir():
         what = "a file"
-        if (path.parent / MANIFEST).is_file():
-            way = f"name its folder: {str(path.parent)!r}"
-        elif path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".gz", ".eval"):
-            way = f"to read traces that another program recorded: rewoo-bench import {name}"
-    elif (path / "dataset.toml").is_file():
-        what, way = "a data set", f"to ask its questions: rewoo-bench run --arch rewoo,react --dataset {name}"
-    elif (path / "architecture.toml").is_file():
-        what, way = "an architecture", f"to run it: rewoo-bench run --arch {name}"
+        if path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".gz", ".eval"):
+            way = f"to read traces that another program recorded: rewoo-bench import {shlex.quote(str(path))}"
     else:
         what = f"it has no {lacks}"
         inside = min((each.parent for each in path.glob(f"*/{MANIFEST}")), default=None)
-        way = f"name a run in it, such as {str(inside)!r}; rewoo-bench runs {name} lists them" if inside else way
+        way = f"name a run in it, such as {str(inside)!r}" if inside else way
     return DataError(f"{str(path)!r} is no run: {what}; {way}")
 
 
@@ -240,7 +227,22 @@ LOOSE = frozenset(
     | {"with_chain", "without_chain", "without_pages", "without_task"}
 )
 
-_MOST, _BEFORE = 60, 20  # characters shown of a value, and of those before the difference
+_LONG, _SHOWN_OF_LONG, _BEFORE = 40, 12, 8  # characters of a value, shown of a long one, and before a difference
+
+
+def differing(texts: Sequence[str]) -> list[str]:
+    """Texts that differ, of long ones the place where they do.
+
+    >>> differing(["uvx mcp-server-fetch --user-agent=the-first-one", "uvx mcp-server-fetch --user-agent=the-second"])
+    ['…ent=the-first-one', '…ent=the-second']
+    """
+    alike = len(commonprefix([*texts]))  # noqa: RUF071 - of texts, character by character
+    start = max(0, alike - _BEFORE) if alike >= _SHOWN_OF_LONG else 0
+    end = start + _SHOWN_OF_LONG + (_BEFORE if start else 0)
+    return [
+        text if len(text) <= _LONG else f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+        for text in texts
+    ]
 
 
 def changed_values(before: Any, now: Any, where: str, without: Collection[str] = ()) -> Iterator[str]:
@@ -258,9 +260,5 @@ def changed_values(before: Any, now: Any, where: str, without: Collection[str] =
             name = new.get("name", place) if isinstance(new, Mapping) else place
             yield from changed_values(old, new, f"{where}.{name}", without)
     elif before != now:
-        texts = [repr(before), repr(now)]
-        alike = len(commonprefix(texts))  # noqa: RUF071 - of texts, character by character
-        if alike > _MOST - _BEFORE:
-            texts = [f"…{text[alike - _BEFORE :]}" for text in texts]
-        old, new = (text if len(text) <= _MOST else f"{text[: _MOST - 3]}…" for text in texts)
-        yield f"{where} was {old} and is {new} now"
+        was, is_ = differing([repr(before), repr(now)])
+        yield f"{where} was {was} and is {is_} now"

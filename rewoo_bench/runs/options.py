@@ -41,7 +41,6 @@ from rewoo_bench.text.argument_checks import as_path
 
 DEFAULT_MODEL = "local/smollm2-135m"
 CONDITION = OptionRole(compare="note", baseline=True)  # of the tools; claims separate runs by it
-NOTED = OptionRole(compare="note")
 PRICED = OptionRole(addable=True, compare="note")
 
 WHAT, MODEL, REQUESTS, TOOLS, OUTPUT = "What to run", "Model", "Requests to the model", "Tools", "Output"

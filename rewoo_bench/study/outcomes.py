@@ -213,13 +213,9 @@ def read_results(study: Study, folder: Path) -> StudyResults:
     found: list[CellResults] = []
     figures: dict[str, Figure] = {}
     for cell in study.cells:
-        try:
-            if (each := _cell(study, cell, folder / cell.name)) is not None:
-                found.append(each)
-                figures |= _figures(each)
-        except DataError as error:  # which may be of an amount or a score that is none
-            named = f"{str(folder / cell.name)!r}: "
-            raise DataError(f"{'' if cell.name in str(error) else named}{error}") from None
+        if (each := _cell(study, cell, folder / cell.name)) is not None:
+            found.append(each)
+            figures |= _figures(each)
     if not found:
         command = f"rewoo-bench study run {shlex.quote(str(study.file))} --out {shlex.quote(str(folder))}"
         raise DataError(f"{str(folder)!r} has no run of the study: begin with {command}")
@@ -237,8 +233,6 @@ def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
     if not (folder / MANIFEST).exists() or not (folder / QUESTIONS_FILE).exists():
         return None
     manifest, rows = read_manifest(folder), load(folder)
-    if rows.duplicated([*_KEY, "architecture"]).any():
-        raise DataError(f"{str(folder)!r} has rows of a question twice")
     exploratory = why_exploratory(study, cell, manifest)
     names = CellResults(cell, manifest, rows, exploratory, {}).names
     rows = rows[rows["architecture"].isin(names)]

@@ -24,44 +24,35 @@ A place of runs that weren't made says so. The same runs give the same files.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pandas as pd
 from markdown_it import MarkdownIt
 
 from rewoo_bench.analysis.compare import compare_run
-from rewoo_bench.analysis.plannable.tables import horizons_table
-from rewoo_bench.analysis.prices import EXAMPLE, SHOWN, pricing_of
-from rewoo_bench.analysis.summary import OF_OBJECTIVES
+from rewoo_bench.analysis.prices import EXAMPLE, pricing_of
 from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import NO_CACHE, named_tariff
 from rewoo_bench.errors import SpecError, UsageError
-from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.report.plots.draw import save_figures
 from rewoo_bench.report.write import BUNDLE, write_page
 from rewoo_bench.runs.folder import load_table, manifests
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.runs.rows import Rows, estimated, left_out
-from rewoo_bench.study.declaration import Cell, Study, decides, outcome_name
-from rewoo_bench.study.drawings import drawings, drawn, price_title
+from rewoo_bench.runs.rows import Rows, estimated
+from rewoo_bench.study import tables
+from rewoo_bench.study.declaration import Study, decides, outcome_name
+from rewoo_bench.study.drawings import drawings, drawn
 from rewoo_bench.study.outcomes import (
-    BOTH_ANSWERED,
     CONTEXTS,
     MEASURES,
     ORACLES,
     PAIR,
-    PER_RIGHT,
-    UNCHANGED,
-    CellResults,
-    Decided,
     StudyResults,
     loops_and_plans,
     main_cells,
@@ -127,8 +118,8 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     texts = {
         "README.md": page,
         "index.html": _site(results, page, reports),
-        "figures.csv": f"{csv_text(figures_table(results))}\n",
-        "outcomes.csv": f"{csv_text(outcomes_table(results))}\n",
+        "figures.csv": f"{csv_text(tables.figures_table(results))}\n",
+        "outcomes.csv": f"{csv_text(tables.outcomes_table(results))}\n",
     }
     for name, text in texts.items():
         try:
@@ -181,19 +172,19 @@ def page_of(results: StudyResults, folder: Path) -> str:
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
         if path.is_file():
-            page += f"\n{PAGE} isn't used, since its words are of other runs: {'; '.join(others.values())}.\n"
+            page += f"\n{PAGE} isn't used, since its words are of other runs: {'; '.join(others)}.\n"
     if runs := [each.cell.name for each in results.cells if not each.is_oracle and estimated(each.rows)]:
         page += f"\nTokens are estimated, in part or all, in {', '.join(runs)}: their usage wasn't reported.\n"
     return f"{_MADE}\n\n{page.rstrip()}\n"
 
 
-def _replaced_models(results: StudyResults) -> dict[str, str]:
-    """The models of the file in whose place another was asked, or none, with the words that say so."""
-    found: dict[str, str] = {}
+def _replaced_models(results: StudyResults) -> list[str]:
+    """A line for each model of the file in whose place another was asked, or none."""
+    found = []
     for name, model in results.study.declared_models.items():
         asked, declared = _asked_as(results, name), _shown(model)
         if asked != declared:
-            found[name] = f"`{name}` is {asked}, there {declared}" if asked else f"`{name}` was asked nothing"
+            found.append(f"`{name}` is {asked}, there {declared}" if asked else f"`{name}` was asked nothing")
     return found
 
 
@@ -203,12 +194,15 @@ def _asked_as(results: StudyResults, name: str) -> str:
     return " and ".join(map(_shown, sorted(asked)))
 
 
-def _of_model(results: StudyResults, name: str) -> str:
-    """A model for the reader of a page without words."""
-    is_oracle = any(each.is_oracle for each in results.cells if each.cell.model == name)
-    asked = _asked_as(results, name)
-    shown = f"`{name}`" if asked == name else f"`{name}`, which is `{asked}`"
-    return f"{shown} ({ORACLES})" if is_oracle else shown
+def _models(results: StudyResults) -> str:
+    """All that were asked, for the reader of a page without words."""
+    shown = []
+    for name in dict.fromkeys(each.cell.model for each in results.cells):
+        asked = _asked_as(results, name)
+        is_oracle = any(each.is_oracle for each in results.cells if each.cell.model == name)
+        which = "" if asked == name else f", which is `{asked}`"
+        shown.append(f"`{name}`{which}{f' ({ORACLES})' if is_oracle else ''}")
+    return "; ".join(shown)
 
 
 def _shown(model: str) -> str:
@@ -222,19 +216,18 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     runs = {each.name: folder / each.name for each in (result.cell for result in results.cells)}
     outcomes = {each.name: each for each in results.outcomes}
     pictures = "\n\n".join(f"![{each}]({each}.png)" for each in drawn(results)) or NO_ROWS
-    names = dict.fromkeys(each.cell.model for each in results.cells)
     kinds: Mapping[str, Callable[[str], str]] = {
         "title": lambda of: _title(results),
         "question": lambda of: about.question,
         "table": lambda of: _table(results, list(runs.values()), of),
         "verdict": lambda of: outcomes[of].verdict_shown,
-        "reached": lambda of: _reached_n(outcomes[of]),
+        "reached": lambda of: tables.reached_n(outcomes[of]),
         "says": lambda of: _says(runs[of]),
         "n": lambda of: f"{results.figures[of].n:,}",
         "asking": lambda of: _asking(results, *of.partition(" ")[::2]),
         "range": lambda of: _range(results, *of.partition(" ")[::2]),
         "model": lambda of: _asked_as(results, of) or _shown(results.study.declared_models[of]),
-        "models": lambda of: "; ".join(_of_model(results, each) for each in names),
+        "models": lambda of: _models(results),
         "pictures": lambda of: pictures,
     }
 
@@ -258,22 +251,22 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
 def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
     """A table as Markdown. Raises `KeyError` where there is none by this name."""
     _, _, cells = of.partition(" ")
-    tables: dict[str, Callable[[], list[list[str]]]] = {
-        "outcomes": lambda: _outcomes(results),
-        "main": lambda: _means(results, _of_cells(results, main_cells(results.study))),
-        "all": lambda: _means(results, results.cells, (EXAMPLE,)),
-        "ratios": lambda: _ratios(results, results.cells),
-        "prices": lambda: _prices(results),
-        "trials": lambda: _trials(results),
-        "claims": lambda: _claims(runs),
-        "traces": lambda: _traces(results),
-        "reached": lambda: _reached(results),
+    made: dict[str, Callable[[], list[list[str]]]] = {
+        "outcomes": lambda: tables.outcomes(results),
+        "main": lambda: tables.means(results, tables.of_cells(results, main_cells(results.study))),
+        "all": lambda: tables.means(results, results.cells, (EXAMPLE,)),
+        "ratios": lambda: tables.ratios(results, results.cells),
+        "prices": lambda: tables.prices(results),
+        "trials": lambda: tables.trials(results),
+        "claims": lambda: tables.claims(runs),
+        "traces": lambda: tables.traces(results),
+        "reached": lambda: tables.reached(results),
     }
     if cells and {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
-        chosen = _of_cells(results, cells)
-        tables[f"means {cells}"] = lambda: _means(results, chosen, (EXAMPLE,))
-        tables[f"ratios {cells}"] = lambda: _ratios(results, chosen)
-    rows = tables[of]()
+        chosen = tables.of_cells(results, cells)
+        made[f"means {cells}"] = lambda: tables.means(results, chosen, (EXAMPLE,))
+        made[f"ratios {cells}"] = lambda: tables.ratios(results, chosen)
+    rows = made[of]()
     return "\n".join(markdown_table(rows)) if len(rows) > 1 else NO_ROWS
 
 
@@ -287,27 +280,24 @@ def _says(run: Path) -> str:
 def _without_data(results: StudyResults, name: str) -> str:
     """What stands in the place of a declared run's figure that isn't there; empty where nothing has such a name."""
     study, there = results.study, {each.cell.name for each in results.cells}
-    kind, _, of = name.partition(" ")
-    figure = of if kind in ("verdict", "reached", "n") else name
     missing = [cell for cell in study.cells if cell.name not in there]
+    kind, _, of = name.partition(" ")
+    if kind in ("range", "asking"):
+        cells = of.partition(" ")[0 if kind == "range" else 2].split(",")
+        return NOT_RUN if {*cells} <= {cell.cells for cell in missing} else ""
+    figure = of if kind in ("verdict", "reached", "n") else name
     decided = {outcome_name(outcome, cell) for outcome in study.spec.outcomes for cell in missing
                if decides(outcome, cell)}  # fmt: skip
-    traces = study.spec.traces.keys() - results.traces.keys()
-    if figure in decided or figure.partition("/")[0] in {*traces, *(cell.name for cell in missing)}:
-        return NOT_RUN
-    if kind == "range" or (kind == "asking" and of.partition(" ")[0].isdecimal()):
-        cells = of.partition(" ")[0].split(",") if kind == "range" else [of.partition(" ")[2]]
-        return NOT_RUN if {*cells} <= {cell.cells for cell in missing} else ""
     run, _, rest = figure.partition("/")
-    prices = priced_by(study)
-    measures = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *prices}
-    measures |= {f"total_tokens{BOTH_ANSWERED}", *(f"{price}{PER_RIGHT}" for price in prices)}
-    return "(unknown)" if run in there and rest.rpartition("/")[2] in measures else ""
+    if figure in decided or run in {*(study.spec.traces.keys() - results.traces), *(cell.name for cell in missing)}:
+        return NOT_RUN
+    known = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *priced_by(study)}
+    return "(unknown)" if run in there and rest.rpartition("/")[2] in known else ""
 
 
 def _asking(results: StudyResults, questions: str, cells: str) -> str:
     """What so many questions of each of some runs take, by the means of those that they have."""
-    names = [f"{each.cell.name}/{name}" for each in _of_cells(results, cells) for name in each.names]
+    names = [f"{each.cell.name}/{name}" for each in tables.of_cells(results, cells) for name in each.names]
     if not questions.isdecimal() or not names:
         return ""
     figures = [[results.figures.get(f"{name}/{what}") for name in names] for what in (*_ASKED, NO_CACHE)]
@@ -323,188 +313,12 @@ def _range(results: StudyResults, cells: str, price: str) -> str:
     """The least and the greatest ratio of dollars over the runs of some cells under a price: `0.75 to 1.33`."""
     price, _, given = price.partition(" ")
     values = []
-    for each in _of_cells(results, cells):
+    for each in tables.of_cells(results, cells):
         pair = given or " / ".join(next(iter(loops_and_plans(each.names)), PAIR))
         for context in (0, *CONTEXTS):
             figure = results.figures.get(f"{each.cell.name}/{pair}/{with_context(price, context)}")
             values += [figure.estimate] if figure is not None else []
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""
-
-
-def figures_table(results: StudyResults) -> pd.DataFrame:
-    """Every figure by its name: estimate, 95% interval, questions, and whether a rare event may be missing."""
-    return pd.DataFrame(
-        [
-            {
-                "figure": name, "estimate": each.estimate, "low": each.low, "high": each.high, "n": each.n,
-                "rare": each.rare,
-            }
-            for name, each in results.figures.items()
-        ]
-    ).round(6)  # fmt: skip
-
-
-def outcomes_table(results: StudyResults) -> pd.DataFrame:
-    """The declared outcomes: what each came to, and how it is decided."""
-    return pd.DataFrame(
-        [
-            {
-                "outcome": each.outcome.name, "run": each.cell.name,
-                "architectures": " / ".join(each.architectures), "measure": each.outcome.measure,
-                "prices": each.outcome.prices, "statistic": each.outcome.statistic, "margin": each.margin,
-                "estimate": each.interval.estimate, "low": each.interval.low, "high": each.interval.high,
-                "n": each.interval.n, "declared_n": each.declared_n, "p": each.p, "p_holm": each.p_holm,
-                "verdict": each.verdict, "detectable": each.detectable, "exploratory": each.exploratory,
-                "family": each.outcome.family,
-            }
-            for each in results.outcomes
-        ]
-    ).round(6)  # fmt: skip
-
-
-def _outcomes(results: StudyResults) -> list[list[str]]:
-    head, *titles = _titles([each.cell for each in results.outcomes])
-    rows = [["outcome", head, "n of those declared", "estimate [95% CI]", "p, Holm", "verdict"]]
-    for each, title in zip(results.outcomes, titles, strict=True):
-        p = "-" if each.p_holm != each.p_holm else "<0.001" if each.p_holm < 0.001 else f"{each.p_holm:.3f}"
-        first, second = each.architectures
-        named = f"{each.outcome.name}: {first} {'/' if each.outcome.statistic == 'ratio' else '-'} {second}"
-        if each.outcome.statistic == "non-inferiority":
-            one, other = each.outcome.architectures
-            named += f" ({one} at most {each.outcome.margin:g} worse than {other})"
-        verdict = each.verdict_shown
-        if each.detectable is not None and math.isfinite(each.detectable):
-            verdict += f" (McNemar's test has 80% power for a difference of {each.detectable:.2f})"
-        rows.append([named, title, _reached_n(each), results.figures[each.name].text, p, verdict])
-    return rows
-
-
-def _titles(cells: Sequence[Cell]) -> list[str]:
-    """The heading of a table's column and what it says of each row's run: the model only where they differ."""
-    if len({each.model for each in cells}) > 1:
-        return ["data set, model", *(each.title for each in cells)]
-    return ["data set", *(", ".join([each.dataset, *each.conditions_shown]) for each in cells)]
-
-
-def _reached_n(of: Decided) -> str:
-    """`44 of 375`."""
-    return f"{of.interval.n:,} of {'all' if of.declared_n is None else f'{of.declared_n:,}'}"
-
-
-def _texts(results: StudyResults, of: str, *measures: str) -> list[str]:
-    """Figures of an architecture or of two, as a table has them; `-` where one isn't known."""
-    found = (results.figures.get(f"{of}/{measure}") for measure in measures)
-    return ["-" if figure is None else figure.text for figure in found]
-
-
-def _n(results: StudyResults, of: str, run: CellResults) -> str:
-    """The number of questions behind figures: `6 of 10` where a provider failed the others."""
-    figure = results.figures.get(f"{of}/total_tokens")
-    own = run.rows[run.rows["architecture"].isin(of.removeprefix(f"{run.cell.name}/").split(" / "))]
-    n = figure.n if figure is not None else 0 if len(own) and left_out(own).all() else run.n
-    return f"{n:,} of {run.n:,}" if n < run.n else f"{run.n:,}"
-
-
-def _of_cells(results: StudyResults, cells: str) -> list[CellResults]:
-    """The runs of some cells (`steps,form`), in the order of the study."""
-    return [each for each in results.cells if each.cell.cells in cells.split(",")]
-
-
-def _means(results: StudyResults, runs: Sequence[CellResults], prices: Iterable[str] = SHOWN) -> list[list[str]]:
-    """Each architecture of some runs."""
-    systems = [(each, name, f"{each.cell.name}/{name}") for each in runs for name in each.names]
-    is_joined = any(f"{of}/objectives_right" in results.figures for _, _, of in systems)
-    joined = {"objectives_right": OF_OBJECTIVES} if is_joined else {}
-    shown = {"exact_match": "exact match [95% CI]", **joined, "total_tokens": "tokens", "llm_calls": "model calls"}
-    shown |= {name: f"{price_title(results.study, name)}, for 1,000" for name in prices}
-    head, *titles = _titles([each.cell for each, _, _ in systems])
-    rows = [[head, "architecture", "n", *shown.values()]]
-    for title, (each, name, of) in zip(titles, systems, strict=True):
-        texts = _texts(results, of, *shown)
-        unknown_scores = 1 + len(joined) if each.is_oracle else 0
-        rows.append([title, name, _n(results, of, each), *["-"] * unknown_scores, *texts[unknown_scores:]])
-        if name == each.names[-1]:
-            lacking = [other for other in each.cell.options.architectures if other not in each.architectures]
-            rows += [[title, other, "0", *["-"] * len(shown)] for other in lacking]
-    return rows
-
-
-def _ratios(results: StudyResults, runs: Sequence[CellResults]) -> list[list[str]]:
-    """Each run but the main ones and the map's: ratios of two architectures and their difference of exact match.
-
-    Beside each ratio stands the main run's on the same questions, where there is one.
-    """
-    measures = {"total_tokens": "tokens", EXAMPLE: price_title(results.study, EXAMPLE)}
-    rows = [["run", "architectures", "n", *(each for title in measures.values() for each in (title, UNCHANGED))]]
-    rows[0].append("exact match, the first's less the second's")
-    for each in runs:
-        names = each.names
-        if "hops" in each.cell.conditions or len(names) < 2 or each.cell.cells == main_cells(results.study):
-            continue
-        first, second = next(iter(loops_and_plans(names)), (names[1], names[0]))
-        of = f"{each.cell.name}/{first} / {second}"
-        unchanged = f"{each.cell.name}/{UNCHANGED}/{' / '.join(PAIR)}" if loops_and_plans(names) else ""
-        ratios = [text for name in measures for its in (of, unchanged) for text in _texts(results, its, name)]
-        difference = _texts(results, f"{each.cell.name}/{first} - {second}", "exact_match")
-        difference = ["-"] if each.is_oracle else difference
-        rows.append([each.cell.name, f"{first} / {second}", _n(results, of, each), *ratios, *difference])
-    return rows
-
-
-def _prices(results: StudyResults) -> list[list[str]]:
-    """ReAct's dollars as a multiple of ReWOO's in the main runs, a row for each price."""
-    runs = _of_cells(results, main_cells(results.study))
-    pairs = [f"{each.cell.name}/{' / '.join(PAIR)}" for each in runs]
-    heads = (f"{each.cell.title} (n = {_n(results, pair, each)})" for each, pair in zip(runs, pairs, strict=True))
-    rows = [["price", *heads]]
-    for price in priced_by(results.study) if runs else ():
-        cells = [_texts(results, pair, price)[0] for pair in pairs]
-        rows.append([price_title(results.study, price), *cells])
-    return rows
-
-
-def _trials(results: StudyResults) -> list[list[str]]:
-    rows = [["run", "architecture", "n", "trials", "pass@1", "pass^k", "trials differ"]]
-    for each in results.cells:
-        trials = each.cell.options.trials
-        for name in each.names if trials > 1 else ():
-            texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
-            texts = ["-"] * len(texts) if each.is_oracle else texts
-            rows.append([each.cell.name, name, f"{each.n:,}", str(trials), *texts])
-    return rows
-
-
-def _traces(results: StudyResults) -> list[list[str]]:
-    """What each way to plan ahead would have saved in recorded loops, and how far such predictions were off."""
-    rows: list[list[str]] = []
-    for name, found in results.traces.items():
-        for architecture in found.architectures():
-            head, loop, *ways = horizons_table(found, architecture)
-            rows += [] if rows else [["traces", *head]]
-            rows += [[f"{name}, {architecture}", *cells] for cells in (loop, *ways)]
-    return rows
-
-
-def _claims(runs: Sequence[Path]) -> list[list[str]]:
-    """A line for each published claim that the runs can test; not for those that our own design makes true."""
-    rows = [["about", "claim", "source", "claimed", "measured [95% CI]", "verdict"]]
-    for each in claim_lines(runs):
-        if each["verdict"] != "by construction":
-            rows.append([each[name] for name in ("about", "says", "source", "claimed", "measured", "verdict_shown")])
-    return rows
-
-
-def _reached(results: StudyResults) -> list[list[str]]:
-    """How many questions each run has, of those declared."""
-    rows, replaced_models = [["run", "questions", "declared", "status"]], _replaced_models(results)
-    for each in results.cells:
-        declared = "all" if each.cell.options.questions is None else f"{each.cell.options.questions:,}"
-        of_another = ", of another model" if each.cell.model in replaced_models else ""
-        rows.append([each.cell.name, f"{each.n:,}", declared, each.exploratory or f"as declared{of_another}"])
-    asked = {each.cell.name for each in results.cells}
-    lacking = [cell for cell in results.study.cells if cell.name not in asked]
-    rows += [[cell.name, "0", f"{cell.options.questions or 'all'}", "not run"] for cell in lacking]
-    return rows
 
 
 # The page for a browser: its text, then each run with its means and a way to its questions.
@@ -517,7 +331,7 @@ def _site(results: StudyResults, page: str, with_questions: Collection[str]) -> 
     sections = ""
     for each in results.cells:
         name, shown = each.cell.name, f"{each.cell.cells}: {each.cell.title}, n = {each.n:,}"
-        table = markdown.render("\n".join(markdown_table(_means(results, [each]))))
+        table = markdown.render("\n".join(markdown_table(tables.means(results, [each]))))
         sections += f'<details id="{escape(name)}"><summary>{escape(shown)}</summary>\n'
         sections += f"{table}<p>{_links(name, with_questions)}</p></details>\n"
     return f"""<!doctype html>

@@ -35,7 +35,6 @@ _SHORT_OF = {
     errno.ENFILE: "open files on the whole machine; lower --max-connections or --concurrency",
     errno.ENOMEM: "memory; lower --concurrency",
     errno.ENOSPC: "space on the disk",
-    errno.EAGAIN: "processes or threads; lower --concurrency",
 }
 
 
@@ -96,17 +95,10 @@ def deciding(error: BaseException) -> BaseException:
 def harness_fault(error: BaseException, where: str) -> HarnessFault | None:
     """The fault, if an exception means that this machine is out of a resource, or that code is missing."""
     for cause in causes(error):
-        if cause is not error and isinstance(cause, BlockingIOError):
-            continue  # usual with a non-blocking socket
-        short_of = None
-        if isinstance(cause, MemoryError):
-            short_of = _SHORT_OF[errno.ENOMEM]
-        elif isinstance(cause, RuntimeError) and "can't start new thread" in str(cause):
-            short_of = _SHORT_OF[errno.EAGAIN]
-        elif isinstance(cause, OSError):
-            short_of = _SHORT_OF.get(errno.EAGAIN if isinstance(cause, BlockingIOError) else cause.errno or 0)
-        if short_of is not None:
-            return HarnessFault(f"{where}: {type(cause).__name__}: {_one_line(str(cause))}: out of {short_of}")
+        number = errno.ENOMEM if isinstance(cause, MemoryError) else getattr(cause, "errno", None)
+        if isinstance(cause, MemoryError | OSError) and number in _SHORT_OF:
+            short_of = f"{_one_line(str(cause))}: out of {_SHORT_OF[number]}"
+            return HarnessFault(f"{where}: {type(cause).__name__}: {short_of}")
     if isinstance(error, ImportError | SystemError):
         return HarnessFault(f"{where}: {type(error).__name__}: {_one_line(str(error))}")
     return None

@@ -86,8 +86,7 @@ def replaced(path: Path, *, follows: bool = True) -> Iterator[IO[bytes]]:
 def new_file(path: Path) -> IO[bytes]:
     """A new file in the place of whatever has the name; a symbolic link is replaced, and never written through."""
     path.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    return os.fdopen(os.open(path, flags, 0o666), "wb")
+    return path.open("xb")
 
 
 def is_file(path: Path | str) -> bool:

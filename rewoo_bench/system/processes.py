@@ -28,10 +28,6 @@ from rewoo_bench.errors import HarnessFault, UsageError
 from rewoo_bench.system import reaper
 
 _TERM_GRACE_S = 1.0  # between the request to end and the kill
-_INSTALLED_BY = {
-    **dict.fromkeys(("uv", "uvx"), "; it comes with: pip install uv"),
-    **dict.fromkeys(("node", "npm", "npx"), "; it comes with Node.js, https://nodejs.org"),
-}
 
 
 def cores() -> int:
@@ -77,8 +73,7 @@ class ProcessGroups:
         except OSError as error:
             if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
                 program = str(error.filename or command[0])
-                hint = _INSTALLED_BY.get(program, "") if isinstance(error, FileNotFoundError) else ""
-                raise UsageError(f"{what}: can't start {program!r}: {error.strerror}{hint}") from None
+                raise UsageError(f"{what}: can't start {program!r}: {error.strerror}") from None
             raise HarnessFault(f"{what}: can't start {command[0]!r}: {error}") from error
         self._tell_reaper(f"+{process.pid} {mark}")
         try:

@@ -17,7 +17,6 @@ files are memory-mapped, so a process loads only the parts that it reads:
                         starts: int64[pages], the first passage of each page
     titles.json         {"titles": [...], "keys": [...]}, a string for each page
     *.index.*           bm25s's own files, an index over passages
-    complete.json       {file name: [bytes, crc32]}, written last
 
 The passages of a page are adjacent, in the file's order: so the best passage of every page is one
 `np.maximum.reduceat` over the passages' scores.
@@ -29,9 +28,7 @@ import hashlib
 import json
 import re
 import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -149,11 +146,6 @@ def _passage(row: Any, where: str) -> Iterator[Document]:
 
 
 _FORMAT = 2  # raise it where the files or `terms` change: older entries are then left alone
-_MANIFEST = "complete.json"
-
-
-class DamagedIndex(Exception):
-    """An entry that is missing, unfinished or not what was written."""
 
 
 class NoWords(Exception):
@@ -177,7 +169,7 @@ class SavedRanking:
 
     @classmethod
     def open(cls, folder: Path) -> SavedRanking:
-        """The index in that folder, memory-mapped. Raises OSError, ValueError or KeyError for a damaged one."""
+        """The index in that folder, memory-mapped."""
         data, passages, starts = (
             np.load(folder / f"{name}.csc.index.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
         )
@@ -237,17 +229,6 @@ def write_index(passages: Iterable[Document], folder: Path) -> None:
     np.savez(folder / "pages.npz", offsets=offsets, starts=starts)
     titles = {"titles": list(pages), "keys": [title_key(title) for title in pages]}
     (folder / "titles.json").write_text(json.dumps(titles), encoding="utf-8")
-    sums = {path.name: _size_and_crc(path) for path in sorted(folder.iterdir())}
-    (folder / _MANIFEST).write_text(json.dumps(sums), encoding="utf-8")
-
-
-def _size_and_crc(file: Path) -> list[int]:
-    """Bytes and CRC-32, read in pieces: mapped pages would count as the process's memory."""
-    crc = 0
-    with file.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            crc = zlib.crc32(piece, crc)
-        return [stream.tell(), crc]
 
 
 class Corpus:
@@ -258,20 +239,13 @@ class Corpus:
     """
 
     def __init__(self, entry: Path, content_hash: str) -> None:
-        """Opens an entry of the cache. Raises `DamagedIndex` where any file isn't what `write_index` left."""
         self.content_hash = content_hash
-        try:
-            for name, written in json.loads((entry / _MANIFEST).read_bytes()).items():
-                if _size_and_crc(entry / name) != written:
-                    raise DamagedIndex
-            self._ranking = SavedRanking.open(entry)
-            titles = json.loads((entry / "titles.json").read_bytes())
-            with np.load(entry / "pages.npz") as arrays:
-                self._offsets, self._starts = arrays["offsets"], arrays["starts"]
-            # Slices of a plain array cost less than those of a memmap.
-            self._text = np.memmap(entry / "text.bin", dtype=np.uint8, mode="r").view(np.ndarray)
-        except (OSError, ValueError, KeyError, AttributeError) as error:
-            raise DamagedIndex from error
+        self._ranking = SavedRanking.open(entry)
+        titles = json.loads((entry / "titles.json").read_bytes())
+        with np.load(entry / "pages.npz") as arrays:
+            self._offsets, self._starts = arrays["offsets"], arrays["starts"]
+        # Slices of a plain array cost less than those of a memmap.
+        self._text = np.memmap(entry / "text.bin", dtype=np.uint8, mode="r").view(np.ndarray)
         self._titles: list[str] = titles["titles"]
         self._by_title = Titles(self._titles, titles["keys"])
 
@@ -283,32 +257,24 @@ class Corpus:
         """
         path, cache_dir = Path(path), cache_dir or paths.cache_dir()
         check_passages(path)
-        try:
-            with path.open("rb") as file:
-                content_hash = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise DataError(f"{path}: can't be read ({error.strerror})") from None
+        with path.open("rb") as file:
+            content_hash = hashlib.file_digest(file, "sha256").hexdigest()
         kind = "-txt" if plain_name(path).endswith(".txt") else ""  # the same bytes are other passages as JSON lines
         entry = cache_dir / "corpus" / f"{content_hash[:32]}{kind}-v{_FORMAT}"
-        with suppress(DamagedIndex):
-            return cls(entry, content_hash)
         try:
             entry.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(cache_dir / "corpus.lock"):
-                with suppress(DamagedIndex):
-                    return cls(entry, content_hash)  # another process has written it meanwhile
-                with TemporaryDirectory(prefix=".building-", dir=entry.parent, ignore_cleanup_errors=True) as work:
-                    made = Path(work, "made")
-                    made.mkdir()
-                    write_index(read_passages(path), made)
-                    if entry.exists():
-                        entry.rename(Path(work, "replaced"))
-                    made.rename(entry)  # nobody ever sees half of one
+                if not entry.is_dir():
+                    with TemporaryDirectory(prefix=".building-", dir=entry.parent, ignore_cleanup_errors=True) as work:
+                        made = Path(work, "made")
+                        made.mkdir()
+                        write_index(read_passages(path), made)
+                        made.rename(entry)  # nobody ever sees half of one
             return cls(entry, content_hash)
-        except DamagedIndex:
-            raise DataError(f"{entry}: can't be read back after it was written; expected a sound disk") from None
         except NoWords:
             raise DataError(f"{path}: no passage with text; expected {_EXPECTED} on each line") from None
+        except (ValueError, KeyError) as error:
+            raise DataError(f"{entry}: can't be read ({error}); remove it, and the index is built anew") from None
         except OSError as error:
             where = f"{error.filename or entry.parent}: {error.strerror}"
             raise DataError(

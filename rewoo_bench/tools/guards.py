@@ -22,7 +22,6 @@ from rewoo_bench.system.concurrency import take
 from rewoo_bench.system.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.text.redaction import of_environment, redact, without
 from rewoo_bench.text.tokens import count_tokens, truncate
-from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT
 from rewoo_bench.types import FaultMode, Tool, WrappedTool
 
 _LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
@@ -63,8 +62,7 @@ class ResultLimit(WrappedTool):
 
     def _cut(self, text: str) -> str:
         start, is_cut = truncate(text, self._max_tokens)
-        least = "at least " if text.endswith(CHARACTERS_LEFT_OUT) else ""
-        return f"{start}\n… {least}{count_tokens(text) - count_tokens(start):,} tokens left out" if is_cut else text
+        return f"{start}\n… {count_tokens(text) - count_tokens(start):,} tokens left out" if is_cut else text
 
 
 class Deadline(WrappedTool):

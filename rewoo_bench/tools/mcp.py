@@ -30,9 +30,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic_core import PydanticCustomError
 
 from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.runners.notation.schemas import Schema, inputs_of
+from rewoo_bench.runners.notation import schemas
 from rewoo_bench.text.argument_checks import take_values
-from rewoo_bench.text.redaction import HIDDEN, credentials_of, hide_credentials, sent_in, with_credentials
+from rewoo_bench.text.redaction import credentials_of, hide_credentials, sent_in, with_credentials
 
 TMP = "{tmp}"
 LONGEST_NAME = 64
@@ -81,12 +81,6 @@ class McpAddress:
         values = take_values(words, "--mcp")
         if not words:
             raise UsageError("--mcp: name a command or an address")
-        if _is_address(words[0]) and len(words) > 1:
-            behind = words[1].partition("=")[0]
-            raise UsageError(f"--mcp: {behind!r} stands behind an address; headers stand in front of it")
-        shown = hide_credentials(words[0])
-        if _is_address(shown) and f"://{HIDDEN}@" in shown and "authorization" in map(str.lower, values):
-            raise UsageError(f"--mcp: {shown!r} has a user, and the header Authorization is given, too; leave one out")
         return cls(text, tuple(words), values, **options)
 
     @property
@@ -173,7 +167,6 @@ def _expanded(text: str) -> str:
     return _VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], text)
 
 
-CHARACTERS_LEFT_OUT = "characters left out"  # the end of a result that was cut before it was counted
 _TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any]}
 
 
@@ -201,13 +194,13 @@ class ToolSchema:
         It checks as far as notation/schemas.py reads schemas; the server does all.
         """
         whole = {"type": "object", "properties": {}, **self.schema}
-        known = inputs_of(whole)
+        known = schemas.inputs_of(whole)
         fields: dict[str, Any] = {}
         for number, each in enumerate(known):
-            part = known.schema.resolve(each.schema)
-            type_ = _TYPES.get(str(part.get("type")), Any)
-            kind: Any = Annotated[type_, AfterValidator(partial(_fitting, known.schema, part))]
-            default = ... if each.required else part.get("default")
+            named = each.schema.get("type", [])
+            type_ = _TYPES.get(named[0], Any) if len(named) == 1 else Any
+            kind: Any = Annotated[type_, AfterValidator(partial(_fitting, each.schema))]
+            default = ... if each.required else each.schema.get("default")
             # Python, pydantic and this class leave some names that no field may have.
             own = each.name.isidentifier() and not each.name.startswith(("_", "model_"))
             own = own and not hasattr(_McpArguments, each.name)
@@ -242,8 +235,8 @@ class McpTool:
         return await self._call(self._remote, arguments.model_dump(exclude_unset=True, by_alias=True))
 
 
-def _fitting(about: Schema, part: Mapping[str, Any], value: Any) -> Any:
-    if fault := about.fault(part, value):
+def _fitting(part: schemas.Part, value: Any) -> Any:
+    if fault := schemas.fault(part, value):
         raise PydanticCustomError("schema", "{fault}", {"fault": fault})
     return value
 

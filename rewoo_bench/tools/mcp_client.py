@@ -36,7 +36,7 @@ from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import plain_environment, redact, without, without_in
-from rewoo_bench.tools.mcp import CHARACTERS_LEFT_OUT, McpAddress, McpTool, ToolSchema
+from rewoo_bench.tools.mcp import McpAddress, McpTool, ToolSchema
 
 _LONGEST_RESULT = 1_000_000  # characters
 _LOG_LINES, _LONGEST_REASON = 3, 500
@@ -130,19 +130,23 @@ class McpServer:
             raise ToolError(str(error)) from None
         except TimeoutError:
             raise self._error(f"no answer within {limit:g} s") from None
-        except ValidationError as error:
-            raise self._error(f"the result of {remote!r} can't be read: {_first_of(error)}") from None
-        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError, RuntimeError) as error:
-            if not isinstance(error, MCPError | RuntimeError) or getattr(error, "code", None) == CONNECTION_CLOSED:
-                await self._end()  # the next call starts it again
-                raise self._error(self._with_lines(str(error) or type(error).__name__)) from error
+        except (MCPError, ValidationError, RuntimeError) as error:
+            if getattr(error, "code", None) == CONNECTION_CLOSED:
+                raise await self._gone(error) from error
             raise self._error(str(error) or type(error).__name__) from error
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError) as error:
+            raise await self._gone(error) from error
         text = without(replace_surrogates(result_text(result)), self.address.secrets)
         if (surplus := len(text) - _LONGEST_RESULT) > 0:
-            text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} {CHARACTERS_LEFT_OUT}"
+            text = f"{text[:_LONGEST_RESULT]}\n… {surplus:,} characters left out"
         if result.is_error:
             raise ToolError(redact(text, self.address.secrets) or "the tool failed without a message")
         return text
+
+    async def _gone(self, error: Exception) -> ToolError:
+        """The error of a call whose server has ended; the next call starts it again."""
+        await self._end()
+        return self._error(self._with_lines(str(error) or type(error).__name__))
 
     async def _live(self, started: asyncio.Future[None]) -> None:
         """The life of a connection, in one task from its beginning to its end, as the SDK requires."""
@@ -163,9 +167,7 @@ class McpServer:
                 first: BaseException = error
                 while isinstance(first, BaseExceptionGroup):
                     first = first.exceptions[0]
-                if isinstance(first, ValidationError):
-                    reason = self._hidden(f"its list of tools can't be read: {_first_of(first)}")
-                elif isinstance(first, UsageError):
+                if isinstance(first, UsageError):
                     reason = self._hidden(str(first).removeprefix("--mcp: "))
                 else:
                     said = str(first).partition("\nFor more information")[0]
@@ -211,7 +213,7 @@ class McpServer:
             yield await stack.enter_async_context(Client(transport, cache=None, mode=self._mode))
 
     async def _read_tools(self, client: Client) -> None:
-        """Reads the tools, all pages of them; of two with one name, the first. Raises `UsageError`."""
+        """Reads the tools, all pages of them; of two with one name, the last. Raises `UsageError`."""
         page = await client.list_tools()
         tools = list(page.tools)
         while page.next_cursor is not None:
@@ -220,17 +222,12 @@ class McpServer:
         if self.schemas:
             return
         self._mode = "legacy" if client.session.initialize_result is not None else "auto"
-        if not any(tool.name for tool in tools):
+        if not tools:
             _log.warning("--mcp: %s has no tools", self.address.shown)
         for tool in tools:
-            if not tool.name:
-                _log.warning("--mcp: %s lists a tool without a name; it is left out", self.address.shown)
-            elif tool.name in self.schemas:
-                _log.warning("--mcp: %s lists the tool %r twice; the first one counts", self.address.shown, tool.name)
-            else:
-                is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
-                description, inputs = without_in([tool.description, tool.input_schema], self.address.secrets)
-                self.schemas[tool.name] = ToolSchema(tool.name, description, inputs, is_read_only=is_read_only)
+            is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
+            description, inputs = without_in([tool.description, tool.input_schema], self.address.secrets)
+            self.schemas[tool.name] = ToolSchema(tool.name, description, inputs, is_read_only=is_read_only)
         self.names = self.address.names_of(self.schemas)
 
     def _error(self, message: str) -> ToolError:
@@ -244,11 +241,6 @@ class McpServer:
         lines = [line.strip() for line in self._log.text.splitlines() if line.strip()][-_LOG_LINES:]
         verb = "answered" if self.address.is_remote else "printed"
         return self._hidden(f"{message}; it {verb}: {' | '.join(dict.fromkeys(lines))}" if lines else message)
-
-
-def _first_of(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 @asynccontextmanager
@@ -302,12 +294,9 @@ async def streams_of(process: Process, log: Tail) -> AsyncIterator[tuple[Any, An
 
 def read_message(line: bytes) -> SessionMessage | None:
     """The message of a line; None for a line that is no message."""
-    text = line.decode("utf-8", "replace")
-    with suppress(ValidationError):
+    with suppress(ValueError):  # pydantic's own error is one, too
+        text = replace_surrogates(json.dumps(load_json(line.decode("utf-8", "replace")), ensure_ascii=False))
         return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
-    with suppress(ValueError):
-        repaired = replace_surrogates(json.dumps(load_json(text), ensure_ascii=False))
-        return SessionMessage(jsonrpc_message_adapter.validate_json(repaired, by_name=False))
     return None
 
 

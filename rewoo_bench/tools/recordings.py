@@ -21,8 +21,6 @@ answers, and nothing of it is run, opened or contacted.
 from __future__ import annotations
 
 import json
-import logging
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -44,16 +42,17 @@ from rewoo_bench.runs.folder import JOURNAL_FILE, TRACES_FILE
 from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
-from rewoo_bench.runs.manifest import check_no_pipe, read_manifest
-from rewoo_bench.text.words import counted
+from rewoo_bench.runs.manifest import read_manifest
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.tools.mcp import LONGEST_NAME, ToolSchema, safe_names
 
-_log = logging.getLogger(__name__)
+_TOOL_CALLS = """
+SELECT task, place, kind, name, request, nth, status, prompt, answer FROM calls WHERE kind = 'tool' ORDER BY rowid
+"""
 
 _MOST_CALLS = 2_000  # of a tool, from which its schema is inferred
 _MOST_FIELDS = 50  # of an object inside the arguments; one with more is a table, whose keys are data
 _DEEPEST = 6  # levels of a schema that is inferred
-_FAULTS = (ValueError, TypeError, OverflowError, struct.error)  # of what a stranger may have written
 
 
 class RecordedCall(NamedTuple):
@@ -90,19 +89,14 @@ class Recording:
         tasks: defaultdict[str, dict[TaskKey, None]] = defaultdict(dict)
         with closing(connect_to_read(path)) as database:
             reader = JournalReader(database)
-            nameless = 0
-            for row in database.each("calls"):
-                if row[2] != "tool" or (task := _task(row[0])) is None:
-                    continue
-                tasks[task.example_id][task] = None
+            for row in database.each(_TOOL_CALLS):
                 if not row[3]:
-                    nameless += 1
                     continue
+                task = TaskKey(*json.loads(row[0]))
+                tasks[task.example_id][task] = None
                 digest.update(repr((row[0], row[3], row[4], row[8])).encode())
-                if len(known := arguments[str(row[3])]) < _MOST_CALLS:
+                if len(known := arguments[row[3]]) < _MOST_CALLS:
                     known.append(_call(reader, _record(reader, task, row)).arguments)
-        if nameless:
-            _log.warning("%s: %s of a tool without a name: no tool answers them", path, counted(nameless, "call"))
         schemas |= {
             name: ToolSchema(name, None, _schema_of(given)) for name, given in arguments.items() if name not in schemas
         }
@@ -222,46 +216,34 @@ def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _normal(each["default"]) for name, each in known if isinstance(each, Mapping) and "default" in each}
 
 
-def _task(text: str) -> TaskKey | None:
-    with suppress(*_FAULTS):
-        architecture, example_id, trial = json.loads(text)
-        return TaskKey(str(architecture), str(example_id), int(trial))
-    return None
-
-
 def _record(reader: JournalReader, task: TaskKey, row: Sequence[Any]) -> CallRecord:
     return CallRecord(task, CallKey(*row[1:6]), row[6], None, reader.answer(row[8]), text_ids=row[7])
 
 
 def _call(reader: JournalReader, record: CallRecord) -> RecordedCall:
     arguments: Any = None
-    with suppress(*_FAULTS, DataError):
+    with suppress(ValueError):
         arguments = json.loads("".join(reader.texts(record)))
     failed = "error" in record.answer
     text = record.answer.get("error" if failed else "text")
-    known = arguments if isinstance(arguments, dict) else {}
-    return RecordedCall(record.key.name, known, text if isinstance(text, str) else None, failed)
+    return RecordedCall(record.key.name, arguments if isinstance(arguments, dict) else {}, text, failed)
 
 
 def _offered(traces: Path) -> Iterator[ToolSchema]:
     """The schemas in traces.jsonl, in the forms of OpenAI, Anthropic, MCP and Gemini."""
     seen: set[str] = set()
-    check_no_pipe(traces)
-    with suppress(OSError), traces.open(encoding="utf-8", errors="replace") as lines:
+    if not traces.is_file():
+        return
+    with traces.open(encoding="utf-8") as lines:
         for line in lines:
-            with suppress(*_FAULTS):
-                trace = json.loads(line)
-                tools = trace.get("tools") if isinstance(trace, dict) else None
-                for tool in _functions(tools):
-                    name = tool.get("name")
-                    if isinstance(name, str) and name and name not in seen:
-                        seen.add(name)
-                        given = [tool.get(key) for key in ("parameters", "input_schema", "inputSchema")]
-                        schema = next((each for each in given if isinstance(each, dict)), {})
-                        said = tool.get("description")
-                        made = ToolSchema(name, said if isinstance(said, str) else None, schema)
-                        if made.sha256:  # which raises for one that is too deep to be written
-                            yield made
+            for tool in _functions(load_json(line).get("tools")):
+                name = tool.get("name")
+                if isinstance(name, str) and name and name not in seen:
+                    seen.add(name)
+                    given = [tool.get(key) for key in ("parameters", "input_schema", "inputSchema")]
+                    schema = next((each for each in given if isinstance(each, dict)), {})
+                    said = tool.get("description")
+                    yield ToolSchema(name, said if isinstance(said, str) else None, schema)
 
 
 def _functions(tools: Any) -> Iterator[Mapping[str, Any]]:

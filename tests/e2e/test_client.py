@@ -186,6 +186,7 @@ def test_nothing_is_left_open(server: ModelServer, name: str) -> None:
         assert server.open_connections == 0
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
+    asyncio.run(use())  # what litellm imports late warns of other things
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         asyncio.run(use())

@@ -13,8 +13,9 @@ from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
 from gateway_runs import check_books, rows, run_agents, traces, write_program, write_questions
 
+from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import recorded_prompts
+from rewoo_bench.runs.journal.prefixes import recorded_calls
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -104,4 +105,4 @@ def test_a_resumed_run_pays_once_for_a_client_that_hung_up_and_asked_again() -> 
         assert len(provider.books) == 2 * 3
         check_books(provider)
     with closing(connect_to_read(Path("out/journal.sqlite"))) as journal:
-        assert len(recorded_prompts(journal).kept) == 2 * 2
+        assert len([*recorded_calls(journal, Beginnings(journal))]) == 2 * 2

@@ -7,11 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pandas as pd
 import pytest
 from answering import asked_about, examples, spent
-from asking import Row, run
+from asking import run
 from command_runs import quiet
 
 from rewoo_bench.calls.caps import RunLimits
@@ -122,22 +121,6 @@ async def test_faults_of_a_stream_are_retried_and_run_no_task_twice(tmp_path: Pa
         assert len(searches) == (2 if name == "q07" else 1)
 
 
-async def test_a_replan_is_counted_as_any_other_call(tmp_path: Path, corpus: Corpus) -> None:
-    def reply(request: dict[str, Any]) -> str:
-        said = json.dumps(request["messages"])
-        if role_of(request) == "planner" and "Still missing" in said:
-            return f'3. Search("$2 {asked_about(request)}")\n4. join()'
-        if role_of(request) == "joiner" and "3. Search" not in request["messages"][-1]["content"]:
-            return f"Thought: no\nReplan: more of {asked_about(request)}"
-        return answer(request)
-
-    with ModelServer(reply) as server:
-        rows, _ = await run(tmp_path, server, examples(2), [f"{ARCHITECTURE}?max_replans=1"], corpus)
-    for row in rows:
-        assert (row["llm_calls"], row["tool_calls"], row["stop_reason"]) == (5, 3, "answered")
-        assert row["total_tokens"] == row["billed_tokens"] == spent(server, row["example_id"]).total_tokens
-
-
 def priced(request: dict[str, Any]) -> ServerReply:
     return ServerReply(answer(request), usage=Usage(99, 0, 1))
 
@@ -187,31 +170,3 @@ def plan_of(request: dict[str, Any]) -> str:
     if role_of(request) == "planner":
         return '1. Search("Oslo")\n2. Search("Kyiv")\n3. join()'
     return "Thought: so\nAnswer: Neva"
-
-
-@pytest.mark.usefixtures("own_folder")
-def test_a_cache_gives_the_whole_plan_at_once() -> None:
-    with ModelServer(plan_of, token_delay_s=0.002) as server:
-        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--answer-cache", "answers")
-        assert quiet("--arch", ARCHITECTURE, "-n", 3, *hosted, "--out", "first") == 0
-        asked = len(server.books)
-        assert quiet("--arch", f"{ARCHITECTURE}?stream=false", "-n", 3, *hosted, "--out", "second") == 0
-        assert len(server.books) == asked
-    assert load("second")["prediction"].tolist() == load("first")["prediction"].tolist()
-    assert load("second")["billed_tokens"].sum() == 0
-
-
-def test_rows_of_a_stream_are_those_of_an_endpoint_without(tmp_path: Path) -> None:
-    found: list[list[Row]] = []
-
-    def strict(request: dict[str, Any]) -> str | ServerFault:
-        refused = ServerFault(status=400, message="'stream' is not supported", param="stream")
-        return refused if "stream" in request else answer(request)
-
-    for number, reply in enumerate((answer, strict)):
-        with ModelServer(reply) as server:
-            rows, _ = anyio.run(run, tmp_path / str(number), server, examples(2), [ARCHITECTURE])
-            assert sum(row["billed_tokens"] for row in rows) == server.totals().total_tokens
-        found.append(rows)
-    same = ("prediction", "stop_reason", "llm_calls", "tool_calls", "steps", "total_tokens")
-    assert [[row[name] for name in same] for row in found[0]] == [[row[name] for name in same] for row in found[1]]

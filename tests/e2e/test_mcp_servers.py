@@ -175,12 +175,6 @@ async def test_a_shared_server_is_one_for_all_questions_because_the_user_says_so
     assert await notes_seen("react", address=f"[shared] {hostile()}", questions=2) == ["mine.", "mine mine."]
 
 
-async def test_a_server_whose_tools_only_read_is_started_once(tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    await notes_seen("react", address=f"STARTED={started} {hostile('read_only')}", questions=2)
-    assert len(started.read_text().split()) == 1
-
-
 async def test_the_start_of_a_server_is_no_latency() -> None:
     model = ScriptedModel(NOTE_AND_READ)
     (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=(hostile("slow=5"),))
@@ -299,16 +293,6 @@ async def test_two_servers_with_one_tool_name_need_a_prefix() -> None:
 async def test_no_tool_has_the_name_of_reacts_last_action(name: str) -> None:
     with pytest.raises(UsageError, match=rf"'react' has an action '{name}' already; give this server's tools a prefix"):
         await notes_seen("react", address=hostile(f"tools=echo,{name}"))
-
-
-async def test_a_tool_without_a_name_is_left_out_and_a_server_without_tools_is_told(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with McpServers() as servers:
-        assert list((await servers.connect(hostile("tools=,echo"))).names) == ["echo"]
-        assert "lists a tool without a name; it is left out" in caplog.text
-        assert not (await servers.connect(hostile("tools"))).names
-        assert "has no tools" in caplog.text
 
 
 async def test_an_address_with_a_key_in_a_variable_is_written_as_it_is(

@@ -60,14 +60,6 @@ def test_a_new_agent_runs_beside_the_others(capfd: pytest.CaptureFixture[str]) -
     ] * 2  # fmt: skip
 
 
-def test_an_example_goes_into_a_folder_of_its_kind(capfd: pytest.CaptureFixture[str]) -> None:
-    assert new("agent", "agents/mine") == new("arch", "agents/plain") == 0
-    out, err = capfd.readouterr()
-    assert out.splitlines()[:2] == ["agents/mine/agent.py", "agents/mine/architecture.toml"]
-    assert err.splitlines()[0] == "next: rewoo-bench run --arch ./agents/mine,direct -n 3"
-    assert quiet("--arch", "./agents/plain", "--model", "oracle", "-n", 2, "--out", "here") == 0
-
-
 def test_a_new_data_set_runs_with_the_oracle() -> None:
     assert new("dataset", "my-set") == 0
     assert quiet("--arch", "rewoo,react", "--model", "oracle", "--dataset", "./my-set", "--out", "here") == 0

@@ -86,12 +86,3 @@ def test_a_run_without_its_table_says_what_to_do(past: None, capsys: pytest.Capt
     Path("results/local/old/journal.sqlite").unlink()
     runs("results/local/old")
     assert "has lost its questions.parquet and journal.sqlite; make the run again" in capsys.readouterr().out
-
-
-def test_a_folder_without_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("empty").mkdir()
-    runs("empty")
-    assert capsys.readouterr() == (
-        "",
-        "no runs in empty; a first one: rewoo-bench run --arch rewoo,react --model oracle\n",
-    )

@@ -143,7 +143,7 @@ def test_a_figure_without_prices_of_choice_refuses_them_and_the_list_has_every_f
     chain: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     for flags, said in (
-        (("--only", "cache", "--prices", "openai:gpt-5-mini"), "--prices openai:gpt-5-mini: only break-even is drawn"),
+        (("--only", "steps", "--prices", "openai:gpt-5-mini"), "--prices openai:gpt-5-mini: only break-even is drawn"),
         (("--only", "break-evn"), "unknown figure 'break-evn', did you mean 'break-even'?"),
     ):
         with pytest.raises(SystemExit) as ended:

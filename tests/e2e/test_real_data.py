@@ -58,12 +58,6 @@ def test_a_hotpotqa_bridge_ends_on_a_page_with_the_answer_where_one_has_it(hotpo
         assert example.chain[-1].value == (example.answers[0] if held else "")
 
 
-def test_hotpotqa_sentences_join_without_doubled_or_missing_spaces(hotpotqa: Dataset, hotpotqa_rows: Rows) -> None:
-    for example, row in zip(hotpotqa.examples, hotpotqa_rows, strict=True):
-        assert [page.text for page in example.documents] == ["".join(parts) for _, parts in row["context"]]
-        assert all(page.text and page.title for page in example.documents)
-
-
 def test_every_triviaqa_row_becomes_an_example(triviaqa: Dataset, triviaqa_rows: Rows) -> None:
     rows = triviaqa_rows
     assert [example.id for example in triviaqa.examples] == [row["question_id"] for row in rows]

@@ -191,7 +191,7 @@ def test_a_run_of_somebody_else_reads_no_recording_on_its_own(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user's"))
     capsys.readouterr()
     assert quiet("--resume", tmp_path / "again", "--api-base", "http://127.0.0.1:9") == 2
-    assert f"read 'recorded:{run}' (--tools)" in capsys.readouterr().err
+    assert f"'recorded:{run}'" in capsys.readouterr().err
 
 
 def test_text_of_a_recording_is_never_run_or_opened(tmp_path: Path) -> None:

@@ -76,16 +76,6 @@ def test_a_call_that_failed_fails_in_the_replay_too(capfd: pytest.CaptureFixture
     assert rows["billed_tokens"].sum() == 0
 
 
-def test_a_call_that_succeeded_when_it_was_tried_again_succeeds_in_the_replay() -> None:
-    left = [ServerFault(status=400, message="blocked by a filter")]
-    with ModelServer(lambda _: left.pop() if left else "Answer: Neva") as server:
-        hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1)
-        assert quiet("--arch", "direct", "-n", 3, *hosted, "--out", "recorded") == 3
-        assert quiet("--resume", "recorded") == 0
-    assert quiet("--arch", "direct", "-n", 3, "--model", "replay/recorded", "--out", "here") == 0
-    assert load("here")["prediction"].tolist() == load("recorded")["prediction"].tolist()
-
-
 @pytest.mark.parametrize(
     ("flag", "model", "role_model"),
     [("--planner-model", "replay/here", "openai/test"), ("--solver-model", "openai/test", "replay/here")],

@@ -92,11 +92,11 @@ def test_flags_of_a_file_are_those_of_a_run_unless_the_command_has_others() -> N
 
 def test_keys_of_a_file_are_flags_or_the_keywords_of_python(capfd: pytest.CaptureFixture[str]) -> None:
     Path("run.toml").write_text(
-        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\nprovider_cache = true\nprogress = false\n'
+        'architectures = ["direct"]\nmodel = "oracle"\nn = 1\nquestion_types = ["bridge"]\nprogress = false\n'
         "no-report = true\n"
     )
     assert run("--from", "run.toml", "--out", "here") == 0
-    assert (options("here")["provider_cache"], options("here")["report"]) == (True, False)
+    assert (options("here")["question_types"], options("here")["report"]) == (["bridge"], False)
     assert not Path("here/report.html").exists()
     assert capfd.readouterr().err == ""
 
@@ -128,18 +128,6 @@ def test_a_wrong_file_is_one_line(text: str, message: str, capfd: pytest.Capture
     assert err.count("\n") == 1
     assert err.startswith("rewoo-bench: --from run.toml: ")
     assert message in err
-
-
-def test_a_manifest_without_options_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*DIRECT, "-n", 1, "--out", "here") == 0
-    manifest = json.loads(Path("here/run.json").read_text())
-    del manifest["options"]
-    Path("here/run.json").write_text(json.dumps(manifest))
-    assert run("--resume", "here") == 2
-    err = capfd.readouterr().err
-    assert err == "rewoo-bench: --resume: 'here/run.json' has no options of a run; start a new run with --out\n"
-    assert run("--from", "here/run.json") == 2
-    assert "expected the run.json of a run, with its options" in capfd.readouterr().err
 
 
 def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd: pytest.CaptureFixture[str]) -> None:

@@ -78,24 +78,6 @@ def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixt
     assert "[bold red]not markup[/]" in out
 
 
-@pytest.mark.parametrize(("argument", "lines"), [("Kyiv", 0), ("Dnieper", 2)])
-def test_who_looked_nothing_up_parts_from_nobody(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, argument: str, lines: int
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(GOLDEN, run)
-    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    searched = {"rewoo": ["Kyiv", "Volga"], "react": [argument, "Volga"]}
-    for trace in traces:
-        looked = searched.get(trace["architecture"], [])
-        trace["steps"] = [{"id": f"E{i}", "tool": "Search", "argument": name} for i, name in enumerate(looked, start=1)]
-    (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
-    _, out, _ = show(capsys, str(run), "sample-028")
-    assert "direct right" in out
-    assert out.count("they part at their first look-up: Kyiv | Dnieper ") == lines
-    assert out.count("they part") == lines
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -129,12 +129,6 @@ async def test_what_makes_no_tool_is_refused_by_name(path: str, message: str) ->
         await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), questions=1, tools=(path,))
 
 
-async def test_an_architectures_option_takes_them_too() -> None:
-    model = ScriptedModel(SCRIPTS["react"])
-    (result,) = await rewoo_bench.evaluate("sample", f"react?tools={'+'.join(TOOLS)}", model=model, questions=1)
-    assert [step.tool for step in result.trajectory.steps] == ["clock-now", "weather", "Finish"]
-
-
 @pytest.mark.parametrize("call", ["weather[city=Oslo, days=#E1]", 'weather[{"city": "#E1 Oslo", "days": #E1}]'])
 async def test_what_a_step_found_becomes_the_number_that_the_schema_asks_for(call: str) -> None:
     plan = f"Plan: a\n#E1 = Calculator[1 + 2]\nPlan: b\n#E2 = {call}"
@@ -142,11 +136,3 @@ async def test_what_a_step_found_becomes_the_number_that_the_schema_asks_for(cal
     model = ScriptedModel([plan, "Answer: rain"])
     (result,) = await rewoo_bench.evaluate("sample", "rewoo", model=model, questions=1, tools=tools)
     assert result.trajectory.steps[1].observation.endswith("Oslo: rain for 3 days")
-
-
-async def test_a_call_in_doubt_is_planned_anew_with_its_form() -> None:
-    doubtful = "Plan: a\n#E1 = weather[Oslo, 3]"
-    model = ScriptedModel([doubtful, "Plan: a\n#E1 = weather[city=Oslo, days=3]", "Answer: rain"])
-    (result,) = await rewoo_bench.evaluate("sample", "rewoo?max_replans=1", model=model, questions=1, tools=TOOLS)
-    assert result.trajectory.steps[0].observation == "Oslo: rain for 3 days"
-    assert "called as weather[city: string, days?: integer = 1]" in model.requests[1].messages[-1].content

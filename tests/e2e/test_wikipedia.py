@@ -149,15 +149,6 @@ async def test_every_request_says_who_asks(server: Server, monkeypatch: pytest.M
     assert [agent.split("(")[1] for agent in server.user_agents] == ["me@example.org)"] * 2 + ["you@example.org)"]
 
 
-@pytest.mark.anyio
-async def test_long_or_odd_queries_are_fitted_to_the_api(server: Server) -> None:
-    await ask(wikipedia(server), "Ada | Quill")
-    assert server.requests[0]["titles"] == "Ada   Quill"
-    server.requests.clear()
-    await ask(wikipedia(server), "harbour é " * 5_000)
-    assert [len(request["gsrsearch"]) for request in server.requests] == [300]
-
-
 LAG = json.dumps({"error": {"code": "maxlag", "info": "Waiting for 10.0.0.1: 6 seconds lagged"}}).encode()
 
 

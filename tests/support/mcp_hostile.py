@@ -1,8 +1,7 @@
 """A hostile MCP server for tests, without the SDK: `python mcp_hostile.py MODE…`, over pipes or (`port=…`) over HTTP.
 
-A mode is a way to start (`silent`, `garbage`, `no_line_end`, `dies`, `flood`), to list tools (`endless`, `many`,
-`twice`, `names`, `bad_list`), to keep state (`notes`), to live (`deaf_child`, `stays`), or to answer over HTTP
-(`redirect=URL`). The tools of any mode are named by what they answer with.
+A mode is a way to start (`silent`, `garbage`, `dies`), to list tools (`names`), to live (`deaf_child`), or to answer
+over HTTP (`redirect=URL`). The tools of any mode are named by what they answer with.
 """
 
 from __future__ import annotations
@@ -22,39 +21,24 @@ SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 PNG = "A" * 16460  # Base64 of 12,345 bytes
 CONTENTS: dict[str, list[dict[str, Any]]] = {
     "image": [{"type": "image", "data": PNG, "mimeType": "image/png"}],
-    "audio": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}],
-    "link": [{"type": "resource_link", "uri": "file:///x.txt", "name": "x", "mimeType": "text/plain"}],
     "text_resource": [{"type": "resource", "resource": {"uri": "file:///a.md", "text": "of a"}}],
     "blob": [{"type": "resource", "resource": {"uri": "file:///b", "blob": "AAA=", "mimeType": "x/y"}}],
-    "half_a_pair": [{"type": "text", "text": "half \ud83d of a pair"}],
-    "raw_bytes": [{"type": "text", "text": "bytes RAW"}],
     "echo": [{"type": "text", "text": "ECHO"}],
 }
 ANSWERS: dict[str, Any] = {
     **{name: {"result": {"content": content}} for name, content in CONTENTS.items()},
-    "misfit": {"result": {"content": "no list"}},
-    "bare_error": {"error": {"oops": 1}},
     "tells_key": {"result": {"content": [{"type": "text", "text": f"it is {os.environ.get('SECRET')}"}]}},
-    "echoes_key": {"result": {"content": [{"type": "text", "text": os.environ.get("SECRET", "")}], "isError": True}},
 }
-OWN = ["note", "notes", "sleeps", "exits", "stops_reading"]
+OWN = ["note", "notes", "sleeps", "exits"]
 NOTES: list[str] = []
 LONG = "long" * 30
 NAMES = ["a.b", "a/b", "files/read it", LONG + "1", LONG + "2", "поиск", "plain"]
 
 
-def listed(params: dict[str, Any]) -> dict[str, Any]:
-    cursor = int(params.get("cursor") or 0)
-    if "endless" in MODES:
-        return {"tools": [tool(f"t{cursor}")], "nextCursor": str((cursor + 1) % 50)}
-    if "many" in MODES:
-        page = {"tools": [tool(f"tool_{number}") for number in range(cursor, cursor + 500)]}
-        return {**page, "nextCursor": str(cursor + 500)} if cursor + 500 < 3000 else page
-    if "bad_list" in MODES:
-        return {"tools": "none"}
+def listed() -> dict[str, Any]:
     if "tools" in MODES:  # tools=,echo: one without a name; tools alone: none
         return {"tools": [tool(name) for name in MODES["tools"].split(",")] if "," in MODES["tools"] else []}
-    names = ["echo", "echo"] if "twice" in MODES else NAMES if "names" in MODES else [*sorted(ANSWERS), *OWN]
+    names = NAMES if "names" in MODES else [*sorted(ANSWERS), *OWN]
     return {"tools": [tool(name, description=f"number {number}") for number, name in enumerate(names)]}
 
 
@@ -70,7 +54,7 @@ def answer(message: dict[str, Any]) -> dict[str, Any]:
         about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
         return {"result": about}
     if method == "tools/list":
-        return {"result": listed(params)}
+        return {"result": listed()}
     if method != "tools/call":
         return {"error": {"code": -32601, "message": "no such method"}}
     name, said = params["name"], (params.get("arguments") or {}).get("text", "")
@@ -90,8 +74,6 @@ def own(name: str, said: str) -> str:
         os._exit(3)
     if name == "sleeps":
         time.sleep(float(said or 3600))
-    if name == "stops_reading":
-        time.sleep(3600)
     kept = Path(os.environ.get("NOTES", "/nowhere"))
     written = kept.read_text().split() if kept.exists() else NOTES
     return f"{' '.join(written)}."
@@ -114,10 +96,6 @@ def start() -> None:
     if "silent" in MODES:
         print("waiting for a database", file=sys.stderr, flush=True)
         time.sleep(3600)
-    if "no_line_end" in MODES:
-        sys.stdout.write("x" * 100_000)
-        sys.stdout.flush()
-        time.sleep(3600)
     while "garbage" in MODES:
         print("Welcome to the server!", flush=True)
         time.sleep(0.01)
@@ -128,12 +106,10 @@ def over_pipes() -> None:
         message = json.loads(line)
         if "id" not in message:
             continue
-        data = (
-            json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}).encode().replace(b"RAW", b"\xff\xfe")
-        )
+        data = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}).encode()
         sys.stdout.buffer.write(data + b"\n")
         sys.stdout.buffer.flush()
-    while "stays" in MODES or "deaf_child" in MODES:
+    while "deaf_child" in MODES:
         time.sleep(3600)
 
 

@@ -27,7 +27,7 @@ from rewoo_bench.config.price_sheets import CacheRule
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import recorded_prompts
+from rewoo_bench.runs.journal.prefixes import recorded_calls
 from rewoo_bench.runs.journal.records import form_of
 from rewoo_bench.runs.journal.sent import SentCall
 
@@ -42,12 +42,13 @@ class Found(NamedTuple):
 
 
 class PrefixTimes:
-    """When each prefix was last sent, by a hash of its texts. `lifetime_s` None keeps all of them."""
+    """When each prefix was last sent. `lifetime_s` None keeps all of them. A prefix is known by a hash of its texts."""
 
     def __init__(self, lifetime_s: float | None) -> None:
         self._lifetime_s = math.inf if lifetime_s is None else lifetime_s
         self._used: dict[int, float] = {}
         self._pending: list[tuple[float, int, Sequence[int]]] = []
+        self._sent = 0
 
     def settle(self, now: float) -> None:
         """Adds the prefixes of the calls that have ended."""
@@ -65,7 +66,8 @@ class PrefixTimes:
 
     def add(self, prefixes: Sequence[int], end: float) -> None:
         """Prefixes of a call that ends then."""
-        heapq.heappush(self._pending, (end, id(prefixes), prefixes))
+        self._sent += 1
+        heapq.heappush(self._pending, (end, self._sent, prefixes))
 
 
 class Prompt(NamedTuple):
@@ -81,7 +83,7 @@ def prompt_of(beginnings: Beginnings, call: SentCall) -> Prompt:
     marks = tuple(mark + len(texts) for mark in call.marks)
     for part in beginnings.parts(call.last):
         _, (calls, answers) = form_of(part.form)
-        texts.append((beginnings.text(part.text) or "") + (json.dumps(calls) if calls or answers else ""))
+        texts.append(beginnings.text(part.text) + (json.dumps(calls) if calls or answers else ""))
     return Prompt(tuple(map(hash, texts)), tuple(texts), marks)
 
 
@@ -153,12 +155,11 @@ def replayed(folder: Path, rule: CacheRule) -> NDArray[np.int64]:
     found = np.zeros((len(rows), 2), dtype=np.int64)
     caches: dict[object, AutomaticCache | ExplicitCache] = {}
     with closing(connect_to_read(folder / "journal.sqlite")) as database:
-        calls = recorded_prompts(database)
-        for call in calls.among(np.ones(len(calls.kept), dtype=bool)):
-            architecture, _, trial = json.loads(calls.tasks[call.task])
+        beginnings = Beginnings(database)
+        for recorded in recorded_calls(database, beginnings):
             new = AutomaticCache if rule.kind == "automatic" else ExplicitCache
-            cache = caches.setdefault((architecture, trial), new(rule))
-            found[places[calls.tasks[call.task]]] += cache.send(call, prompt_of(calls.beginnings, call))
+            cache = caches.setdefault(recorded.group, new(rule))
+            found[places[recorded.key[0]]] += cache.send(recorded.sent, prompt_of(beginnings, recorded.sent))
     return found
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Collection
-from copy import deepcopy
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import anyio
@@ -92,77 +89,3 @@ def imported_calls(name: str, folder: Path) -> list[Any]:
     columns = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
     rows = pq.read_table(done.folder / "calls.parquet").to_pylist()
     return [(row["kind"], row["name"], *(row[column] for column in columns)) for row in rows]
-
-
-_VALUES: tuple[Any, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    1.5,
-    10**30,
-    "",
-    "x",
-    "{",
-    "[1]",
-    "\ud800",
-    [],
-    [None],
-    {},
-    {"role": 5},
-    {"a": {"b": []}},
-)
-
-
-@cache
-def _lines(file: Path) -> tuple[str, ...]:
-    data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-    if file.suffix != ".json":
-        lines = data.decode().splitlines()
-        return tuple(line for line in lines if len(line) < 60_000) or (lines[0],)
-    return tuple(f"{{{each}" for each in data.decode().split("\n{")[1:])
-
-
-def mutations(file: Path, random: Random) -> bytes:
-    """Some of the file's records with values changed, keys lost, texts of JSON changed inside, or bytes damaged."""
-    lines = list(_lines(file))
-    chosen = random.sample(lines, min(len(lines), 2))
-    for _ in range(random.randint(0, 1)):
-        place = random.randrange(len(chosen))
-        line = chosen[place]
-        at = random.randrange(len(line))
-        chosen[place] = line[:at] + random.choice(("", "}", '"', "\\ud800", "\x00", "9" * 400)) + line[at + 1 :]
-    changed = []
-    for line in chosen:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            changed.append(line)
-            continue
-        for _ in range(random.randint(1, 4)):
-            _change(record, random)
-        changed.append(json.dumps(record))
-    return "\n".join(changed).encode(errors="surrogatepass")
-
-
-def _change(value: Any, random: Random) -> None:
-    """Walks down to a random place and changes what is there."""
-    while isinstance(value, dict | list) and value:
-        key = random.choice(list(value)) if isinstance(value, dict) else random.randrange(len(value))
-        inner = value[key]
-        if isinstance(inner, str) and inner[:1] in ("{", "[") and random.random() < 0.7:
-            try:
-                text = json.loads(inner)
-            except ValueError:
-                text = None
-            if isinstance(text, dict | list) and text:
-                _change(text, random)
-                value[key] = json.dumps(text)
-                return
-        if not isinstance(inner, dict | list) or not inner or random.random() < 0.08:
-            if random.random() < 0.25:
-                value.pop(key)
-            else:
-                value[key] = deepcopy(random.choice(_VALUES))
-            return
-        value = inner

@@ -51,13 +51,6 @@ def test_a_frame_of_results_is_that_of_their_run(tmp_path: Path) -> None:
     assert len(results.calls_to_frame()) == frame["llm_calls"].sum() + frame["tool_calls"].sum()
 
 
-@pytest.mark.parametrize("texts", [["sample-001"], ("sample-001",), "sample-001"])
-def test_an_option_of_several_texts_takes_a_list_too(texts: Any) -> None:
-    assert [result.task.example.id for result in in_a_notebook_cell(architectures="direct", ids=texts)] == [
-        "sample-001"
-    ]
-
-
 def test_compare_summarise_and_plot_take_results_as_they_are(tmp_path: Path) -> None:
     results = in_a_notebook_cell(architectures=["rewoo", "react"], questions=8)
     ratio = rewoo_bench.compare(results).pairs[0]["total_tokens"].interval.estimate

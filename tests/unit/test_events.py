@@ -9,10 +9,6 @@ import pytest
 from rewoo_bench.events import Event, emit, listening
 
 
-def test_where_nobody_listens_nothing_happens() -> None:
-    emit("planner_started", attempt=0)
-
-
 def test_an_event_has_its_time_and_its_data() -> None:
     heard: list[Event] = []
     with listening(heard.append):

@@ -28,7 +28,7 @@ from rewoo_bench.analysis.cost_laws import cost_law, cut_off
 from rewoo_bench.config.price_sheets import RULES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
-from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, load, read_table
+from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
 from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, Manifest, no_run, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import MODELS, Rows, left_out
@@ -183,10 +183,9 @@ def gather(*runs: str | Path) -> list[RunGroup]:
     """The run groups of these run folders, in their order. Raises `DataError`."""
     folders = []
     for run in dict.fromkeys(map(Path, runs)):
-        folder = run.parent if run.name == QUESTIONS_FILE and not run.is_dir() else run
-        if not (folder / MANIFEST).is_file():
-            raise no_run(folder, MANIFEST)
-        folders.append(folder)
+        if not (run / MANIFEST).is_file():
+            raise no_run(run, MANIFEST)
+        folders.append(run)
     groups: list[RunGroup] = []
     where = os.path.commonpath([folder.resolve().parent for folder in folders]) if folders else ""
     for folder in folders:
@@ -224,8 +223,6 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     architectures = {}
     for architecture, own in rows.groupby(rows["architecture"].astype(str), sort=False):
         indexed = own.set_index(_ROW)
-        if (twice := indexed.index.duplicated()).any():
-            raise DataError(f"{folder}: {architecture!r} has the question {indexed.index[twice][0]} twice")
         fact = facts.get(architecture) or ArchitectureFacts(name=architecture)
         form = fact.settings or {}
         is_unlike = {

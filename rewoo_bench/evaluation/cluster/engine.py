@@ -243,7 +243,7 @@ class RayEngine:
         """Writes a record into the journal."""
         assert message.number is not None
         try:
-            await self.recorder.keep(message.value)
+            await self.recorder.journal.add_call(message.value)
         except JournalError as error:
             self.recorder.live.shutdown.request(error)
             return DriverReply(message.number, error=error)

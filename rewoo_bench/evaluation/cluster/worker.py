@@ -20,7 +20,7 @@ from typing import Any
 from ray import cloudpickle
 
 from rewoo_bench.calls.live import LiveCalls
-from rewoo_bench.calls.recorder import CallRecorder, QuestionRecorder
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.evaluation.cluster.messages import (
     DriverReply,
@@ -44,17 +44,18 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class RemoteRecorder(CallRecorder):
-    """Records into the driver's journal. `leased` has the recorded calls that came with each lease."""
+class RemoteJournal:
+    """The driver's journal. `leased` has the recorded calls that came with each lease."""
 
     link: Link
     leased: dict[TaskKey, Sequence[CallRecord]] = field(default_factory=dict)
+    is_new = False
 
-    async def keep(self, record: CallRecord) -> None:
+    async def add_call(self, record: CallRecord) -> None:
         await self.link.ask("record", record)
 
-    async def question(self, task: TaskKey) -> QuestionRecorder:
-        return QuestionRecorder(self, task, self.leased[task])
+    def calls(self, task: TaskKey) -> Sequence[CallRecord]:
+        return self.leased[task]
 
 
 class RayWorker:
@@ -99,8 +100,9 @@ class RayWorker:
                 self._live = LiveCalls(accepted_before=setup.has_answers)
                 if options.run_tokens is not None or options.run_cost is not None:
                     self._live.caps = RemoteCaps(self._link, self._live.shutdown)
-                self._recorder = RemoteRecorder(live=self._live, link=self._link)
-                self._evaluator = make_evaluator(options, run, self._recorder)
+                self._journal = RemoteJournal(self._link)
+                recorder = Recorder(self._journal, live=self._live)  # type: ignore[arg-type]  # as far as it is used
+                self._evaluator = make_evaluator(options, run, recorder)
                 opened.set_result(self._evaluator.concurrency)
                 await self._ended.wait()
 
@@ -137,7 +139,7 @@ class RayWorker:
         """Asks one question, and sends its result."""
         architecture = next(each for each in self._run.architectures if each.name == lease.architecture)
         task = Task(lease.index, lease.example, lease.trial, architecture)
-        self._recorder.leased[task.key] = lease.records
+        self._journal.leased[task.key] = lease.records
 
         try:
             with in_architecture(architecture.name):
@@ -150,7 +152,7 @@ class RayWorker:
                 _log.exception("unexpected error while a question was asked")
             ended = _pickled(Ended.with_error(error))
         finally:
-            del self._recorder.leased[task.key]
+            del self._journal.leased[task.key]
         self._link.tell("ended", (lease.number, ended))
 
 

@@ -305,6 +305,4 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
     calls = tuple(ToolCall(**without_in(asdict(call), secrets)) for call in completion.tool_calls)
     fields = ("text", "thoughts", "answered_model")
     texts: dict[str, Any] = {name: without(getattr(completion, name), secrets) for name in fields}
-    if calls == completion.tool_calls and all(getattr(completion, name) == text for name, text in texts.items()):
-        return completion
     return replace(completion, tool_calls=calls, **texts)

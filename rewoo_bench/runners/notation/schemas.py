@@ -1,12 +1,13 @@
 """The JSON Schema of a tool's arguments: its inputs in the order of a call, in words, and values that fit it.
 
     inputs(Flight)      [ToolInput("city", …), ToolInput("year", …), ToolInput("seats", …, required=False)]
-    schema.show({"type": "integer"})            "integer"
-    schema.convert({"type": "integer"}, "3")    3
-    schema.fault({"enum": ["a", "b"]}, "c")     "'c' is none of: "a", "b""
+    show({"type": "integer"})            "integer"
+    convert({"type": "integer"}, "3")    3
+    fault({"enum": ["a", "b"]}, "c")     "'c' is none of: "a", "b""
 
-A schema may come from a server that somebody else wrote: it may be no schema, refer to itself, or be huge. What
-can't be read here is left to the tool.
+A schema may come from a server that somebody else wrote: it may be no schema, refer to itself, or be huge.
+`plain_schema` makes it a tree of a limited size, and the other functions read such trees. What can't be read here is
+left to the tool.
 """
 
 from __future__ import annotations
@@ -14,20 +15,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel
 
 from rewoo_bench.text.model_output import as_object, decode, excerpt
 from rewoo_bench.types import input_schema
 
-_T = TypeVar("_T")
-_MOST_STEPS = 20_000  # through a schema, for one question about it: one that refers to itself has no end
-_MOST_SHOWN = 2_000  # of them, where the schema is shown
-_DEEPEST = 12  # levels that are shown
+_MOST_PARTS = 2_000  # of a schema
+_DEEPEST = 12  # levels of a schema
 _REFERENCE = re.compile(r"#E\d{1,9}|\{\{\s?E\d{1,9}\s?\}\}|\{E\d{1,9}\}", re.ASCII)
 _STRING = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
 _UNCLOSED = r"""["'].*"""  # takes the rest, so that a text of many quotes is read once
@@ -45,6 +43,16 @@ _LIMITS: Sequence[tuple[str, str, tuple[type, ...], Callable[[Any, Any], bool]]]
     ("maxItems", "at most {} items", (list,), lambda value, limit: len(value) <= limit),
 )
 _UNCHECKED = (("multipleOf", "a multiple of {}"), ("format", "{}"), ("pattern", "pattern {}"))
+_KEPT: Mapping[str, Any] = {  # keywords that stay as they are, and the types of their values
+    **dict.fromkeys(("multipleOf", *(keyword for keyword, *_ in _LIMITS)), int | float),
+    **dict.fromkeys(("description", "title", "format", "pattern"), str),
+    **dict.fromkeys(("const", "default"), object),
+    "enum": list,
+}
+_BRANCHES = ("anyOf", "oneOf")
+
+Part = Mapping[str, Any]
+"""A schema as `plain_schema` makes it, or a schema inside of it; `{}` allows every value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ class ToolInput:
     """One input of a tool."""
 
     name: str
-    schema: Mapping[str, Any]
+    schema: Part
     required: bool = True
 
 
@@ -61,12 +69,15 @@ class ToolInputs:
     """The inputs of a tool: the required ones first, each in the order of the schema."""
 
     items: tuple[ToolInput, ...]
-    schema: Schema
-    is_open: bool = True
-    """Whether the tool may take inputs that its schema doesn't name."""
+    schema: Part
 
     def __iter__(self) -> Iterator[ToolInput]:
         return iter(self.items)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tool may take inputs that its schema doesn't name."""
+        return self.schema.get("additionalProperties") is not False
 
     @cached_property
     def by_name(self) -> dict[str, ToolInput]:
@@ -81,9 +92,9 @@ class ToolInputs:
         """Whether the tool has one input, and that is any text: what is written between its brackets is its value."""
         if len(self.items) != 1:
             return False
-        about = self.schema.resolve(self.items[0].schema)
-        kinds = self.schema.kinds(about)
-        return (kinds is None or kinds <= {"string", "null"}) and not self.schema.has_choices(about)
+        about = self.items[0].schema
+        named = kinds(about)
+        return (named is None or named <= {"string", "null"}) and not has_choices(about)
 
 
 @lru_cache(maxsize=512)
@@ -94,212 +105,190 @@ def inputs(arguments: type[BaseModel]) -> ToolInputs:
 
 def inputs_of(root: Mapping[str, Any]) -> ToolInputs:
     """The inputs of a tool with this schema."""
-    about = Schema(root)
-    whole = about.resolve(root)
-    properties = as_object(whole.get("properties"))
-    needed = _names(whole.get("required"))
-    listed = [ToolInput(name, as_object(each), name in needed) for name, each in properties.items()]
+    whole = plain_schema(root)
+    needed = whole.get("required", ())
+    listed = [ToolInput(name, each, name in needed) for name, each in whole.get("properties", {}).items()]
     listed.sort(key=lambda each: not each.required)
-    return ToolInputs(tuple(listed), about, whole.get("additionalProperties") is not False)
+    return ToolInputs(tuple(listed), whole)
 
 
-class Schema:
-    """A JSON Schema; its methods take any part of it, in which `$ref` is an address in the whole."""
+def plain_schema(root: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with what it refers to in the place of each `$ref`, and without what is no schema.
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self.root = root
-        self._steps = _MOST_STEPS
+    A part that lies too deep, as in a schema that refers to itself, allows every value.
+    """
+    left = _MOST_PARTS
 
-    def resolve(self, part: Any) -> Mapping[str, Any]:
-        """The part, or what it refers to; `{}` for what is no schema, or is somewhere else."""
-        found = as_object(part)
-        for _ in range(_DEEPEST):
-            reference = found.get("$ref")
-            if not isinstance(reference, str):
-                return found
-            target: Any = self.root if reference.startswith("#") else None
-            for key in filter(None, reference[1:].split("/")):
-                key = key.replace("~1", "/").replace("~0", "~")
-                if isinstance(target, list) and key.isdecimal() and int(key) < len(target):
-                    target = target[int(key)]
-                else:
-                    target = target.get(key) if isinstance(target, Mapping) else None
-            found = {**as_object(target), **{key: value for key, value in found.items() if key != "$ref"}}
-        return {}
+    def plain(part: object, depth: int) -> dict[str, Any]:
+        nonlocal left
+        left -= 1
+        found = _referred(root, part)
+        if not depth or left < 0:
+            return {}
+        made: dict[str, Any] = {}
+        for keyword, value in found.items():
+            if keyword in ("items", "additionalProperties") and isinstance(value, Mapping):
+                made[keyword] = plain(value, depth - 1)
+            elif keyword == "properties":
+                made[keyword] = {name: plain(each, depth - 1) for name, each in as_object(value).items()}
+            elif keyword in (*_BRANCHES, "allOf", "prefixItems") and isinstance(value, list) and value:
+                made[keyword] = [plain(each, depth - 1) for each in value]
+            elif keyword == "type":
+                made[keyword] = [value] if isinstance(value, str) else _names(value)
+            elif keyword == "required":
+                made[keyword] = _names(value)
+            elif isinstance(value, _KEPT.get(keyword, ())) or (keyword == "additionalProperties" and value is False):
+                made[keyword] = value
+        if len(every := made.pop("allOf", ())) == 1:
+            made = every[0] | made
+        return made
 
-    def kinds(self, part: Any) -> set[str] | None:
-        """The types of JSON that a value may have; None where any may be."""
-        return self._bounded(self._kinds, part, otherwise=None)
-
-    def has_choices(self, part: Any) -> bool:
-        """Whether the values, or some of them, are listed."""
-        part = self.resolve(part)
-        return any("enum" in each or "const" in each for each in (part, *map(self.resolve, _branches(part))))
-
-    def show(self, part: Any) -> str:
-        """The type in a few words: `"a" | "b"`, `[{name: string, size?: integer (at least 1)}]`."""
-        self._steps = _MOST_SHOWN
-        return self._show(part, _DEEPEST)
-
-    def about(self, part: Any) -> str:
-        """What else is known of a value: its description, and its limits; empty where nothing is."""
-        resolved = self.resolve(part)
-        said = [" ".join(str(resolved.get("description") or "").split())]
-        for keyword, words in (*((keyword, words) for keyword, words, *_ in _LIMITS), *_UNCHECKED):
-            limit = resolved.get(keyword)
-            is_endless = isinstance(limit, int | float) and abs(limit) >= 2**53 - 1  # as some makers add to all numbers
-            if isinstance(limit, int | float | str) and not is_endless and (keyword, limit) != ("minLength", 1):
-                said.append(r"\n".join(words.format(limit).splitlines()))
-        return "; ".join(filter(None, said))
-
-    def convert(self, part: Any, value: Any) -> Any:
-        """The value, in which text became the number, truth value, list or object that has to be there."""
-        return self._bounded(self._convert, part, value, otherwise=value)
-
-    def fault(self, part: Any, value: Any, *, pending: bool = False) -> str | None:
-        """Why the value doesn't fit, or None. With `pending`, text that names a step (`#E1`) fits everywhere."""
-        return self._bounded(self._fault, part, value, pending, otherwise=None)
-
-    def _bounded(self, find: Callable[..., _T], *args: Any, otherwise: _T) -> _T:
-        self._steps = _MOST_STEPS
-        with suppress(RecursionError):
-            return find(*args)
-        return otherwise
-
-    def _is_spent(self) -> bool:
-        self._steps -= 1
-        return self._steps < 0
-
-    def _kinds(self, part: Any) -> set[str] | None:
-        if self._is_spent():
-            return None
-        part = self.resolve(part)
-        if (listed := choices(part)) is not None:
-            return {kind_of(each) for each in listed}
-        if named := _named_kinds(part):
-            return set(named)
-        if branches := _branches(part):
-            kinds = [self._kinds(each) for each in branches]
-            return None if None in kinds else {kind for each in kinds if each for kind in each}
-        if "properties" in part:
-            return {"object"}
-        return {"array"} if "items" in part else None
-
-    def _show(self, part: Any, depth: int) -> str:
-        part = self.resolve(part)
-        if self._is_spent() or not depth:
-            return "…"
-
-        def with_limits(part: Any) -> str:
-            default = self.resolve(part).get("default")
-            about = self.about(part)
-            with_default = f" = {_json(default)}" if default is not None else ""
-            return self._show(part, depth - 1) + with_default + (f" ({about})" if about else "")
-
-        def show_kind(kind: str) -> str:
-            first, items, others = part.get("prefixItems"), part.get("items"), part.get("additionalProperties")
-            if kind == "array" and (isinstance(first, list) or as_object(items)):
-                return f"[{', '.join(map(with_limits, first if isinstance(first, list) else [items]))}]"
-            if kind != "object":
-                return kind
-            required, known = _names(part.get("required")), as_object(part.get("properties"))
-            fields = [f"{name}{'' if name in required else '?'}: {with_limits(each)}" for name, each in known.items()]
-            fields += [f"any name: {with_limits(others)}"] if as_object(others) else []
-            return f"{{{', '.join(fields)}}}" if fields else "object"
-
-        if (listed := choices(part)) is not None:
-            said: Iterable[str] = map(_json, listed)
-        elif branches := _branches(part):
-            said = map(with_limits, branches)
-        else:
-            kinds = self._kinds(part)
-            said = map(show_kind, _named_kinds(part) or sorted(kinds)) if kinds else ["any"]
-        return " | ".join(dict.fromkeys(said))
-
-    def _convert(self, part: Any, value: Any) -> Any:
-        if self._is_spent():
-            return value
-        part = self.resolve(part)
-        if branches := _branches(part):
-            if self._fault(part, value, False) is None:
-                return value
-            tried = ((each, self._convert(each, value)) for each in branches)
-            return next((made for each, made in tried if self._fault(each, made, False) is None), value)
-        kinds = self._kinds(part)
-        if isinstance(value, str) and kinds is not None and "string" not in kinds:
-            read = literal(value)
-            value = read[0] if read and is_one_of(kinds, read[0]) else value
-        if isinstance(value, float) and kinds == {"integer"} and value.is_integer():
-            return int(value)
-        if isinstance(value, list):
-            return [self._convert(part.get("items"), each) for each in value]
-        if not isinstance(value, Mapping):
-            return value
-        properties, required = as_object(part.get("properties")), _names(part.get("required"))
-        converted: dict[str, Any] = {}
-        for name, each in value.items():
-            if each is None and name in properties and name not in required:
-                kinds = self._kinds(properties[name])
-                if kinds is not None and "null" not in kinds:
-                    continue  # null can only mean that the input was left out
-            converted[name] = self._convert(properties.get(name, part.get("additionalProperties")), each)
-        return converted
-
-    def _fault(self, part: Any, value: Any, pending: bool) -> str | None:
-        if self._is_spent() or (pending and isinstance(value, str) and _REFERENCE.search(value)):
-            return None
-        part = self.resolve(part)
-        if "const" in part and not _same(part["const"], value):
-            return f"{_repeated(value)} is not {_json(part['const'])}"
-        if isinstance(part.get("enum"), list) and not any(_same(each, value) for each in part["enum"]):
-            return f"{_repeated(value)} is none of: {', '.join(map(_json, part['enum'][:50]))}"
-        if branches := _branches(part):
-            faults = [self._fault(each, value, pending) for each in branches]
-            if None not in faults:
-                return faults[0] if len(faults) == 1 else f"{_repeated(value)} is not {self._show(part, 4)}"
-        kinds = _named_kinds(part)
-        if kinds and not is_one_of(set(kinds), value):
-            return f"{_repeated(value)} is not of the type {self._show(part, 4)}"
-        for keyword, words, types, is_fine in _LIMITS:
-            limit = part.get(keyword)
-            about_it = isinstance(value, types) and not isinstance(value, bool)
-            if about_it and isinstance(limit, int | float) and not is_fine(value, limit):
-                return f"{_repeated(value)} is not {words.format(limit)}"
-        if isinstance(value, Mapping):
-            properties, others = as_object(part.get("properties")), part.get("additionalProperties")
-            if missing := [name for name in _names(part.get("required")) if name not in value]:
-                return f"{excerpt(missing[0])!r} is missing"
-            for name, each in value.items():
-                if name not in properties and others is False:
-                    return f"there is no {excerpt(name)!r}; there is: {', '.join(map(str, properties)) or 'nothing'}"
-                if fault := self._fault(properties.get(name, others), each, pending):
-                    return _at_place(f".{excerpt(name)}", fault)
-        elif isinstance(value, list) and as_object(part.get("items")):
-            for at, each in enumerate(value):
-                if fault := self._fault(part["items"], each, pending):
-                    return _at_place(f"[{at}]", fault)
-        return None
+    return plain(root, _DEEPEST)
 
 
-def choices(part: Mapping[str, Any]) -> list[Any] | None:
+def _referred(root: Mapping[str, Any], part: object) -> Mapping[str, Any]:
+    """The part, with what it refers to; `{}` for what is no schema, or is somewhere else."""
+    found = as_object(part)
+    for _ in range(_DEEPEST):
+        reference = found.get("$ref")
+        if not isinstance(reference, str):
+            return found
+        target: Any = root if reference.startswith("#") else None
+        for key in filter(None, reference[1:].split("/")):
+            target = as_object(target).get(key.replace("~1", "/").replace("~0", "~"))
+        found = {**as_object(target), **{key: value for key, value in found.items() if key != "$ref"}}
+    return {}
+
+
+def kinds(part: Part) -> set[str] | None:
+    """The types of JSON that a value may have; None where any may be."""
+    if (listed := choices(part)) is not None:
+        return {kind_of(each) for each in listed}
+    if part.get("type"):
+        return set(part["type"])
+    if branches := _branches(part):
+        found = [kinds(each) for each in branches]
+        return None if None in found else {kind for each in found if each for kind in each}
+    if "properties" in part:
+        return {"object"}
+    return {"array"} if "items" in part else None
+
+
+def choices(part: Part) -> list[Any] | None:
     """The values that a schema lists; None where it lists none."""
-    if "const" in part:
-        return [part["const"]]
-    return part["enum"] if isinstance(part.get("enum"), list) else None
+    return [part["const"]] if "const" in part else part.get("enum")
 
 
-def _branches(part: Mapping[str, Any]) -> Sequence[Any]:
-    for keyword in ("anyOf", "oneOf"):
-        if isinstance(part.get(keyword), list) and part[keyword]:
-            return list(part[keyword])
-    one = part.get("allOf")
-    return one if isinstance(one, list) and len(one) == 1 else []
+def has_choices(part: Part) -> bool:
+    """Whether the values, or some of them, are listed."""
+    return any(choices(each) is not None for each in (part, *_branches(part)))
 
 
-def _named_kinds(part: Mapping[str, Any]) -> list[str]:
-    """The types that a schema names itself."""
-    named = part.get("type")
-    return [named] if isinstance(named, str) else _names(named)
+def _branches(part: Part) -> Sequence[Part]:
+    return next((part[keyword] for keyword in _BRANCHES if keyword in part), ())
+
+
+def show(part: Part, depth: int = _DEEPEST) -> str:
+    """The type in a few words: `"a" | "b"`, `[{name: string, size?: integer (at least 1)}]`."""
+    if not depth:
+        return "…"
+
+    def with_limits(part: Part) -> str:
+        default, said = part.get("default"), about(part)
+        with_default = f" = {_json(default)}" if default is not None else ""
+        return show(part, depth - 1) + with_default + (f" ({said})" if said else "")
+
+    def show_kind(kind: str) -> str:
+        if kind == "array" and (parts := part.get("prefixItems") or ([part["items"]] if part.get("items") else [])):
+            return f"[{', '.join(map(with_limits, parts))}]"
+        if kind != "object":
+            return kind
+        required, known = part.get("required", ()), part.get("properties", {})
+        fields = [f"{name}{'' if name in required else '?'}: {with_limits(each)}" for name, each in known.items()]
+        others = part.get("additionalProperties")
+        fields += [f"any name: {with_limits(others)}"] if others else []
+        return f"{{{', '.join(fields)}}}" if fields else "object"
+
+    if (listed := choices(part)) is not None:
+        said: Iterable[str] = map(_json, listed)
+    elif branches := _branches(part):
+        said = map(with_limits, branches)
+    else:
+        said = map(show_kind, part.get("type") or sorted(kinds(part) or ())) if kinds(part) else ["any"]
+    return " | ".join(dict.fromkeys(said))
+
+
+def about(part: Part) -> str:
+    """What else is known of a value: its description, and its limits; empty where nothing is."""
+    said = [" ".join(part.get("description", "").split())]
+    for keyword, words in (*((keyword, words) for keyword, words, *_ in _LIMITS), *_UNCHECKED):
+        limit = part.get(keyword)
+        is_endless = isinstance(limit, int | float) and abs(limit) >= 2**53 - 1  # as some makers add to all numbers
+        if limit is not None and not is_endless and (keyword, limit) != ("minLength", 1):
+            said.append(r"\n".join(words.format(limit).splitlines()))
+    return "; ".join(filter(None, said))
+
+
+def convert(part: Part, value: Any) -> Any:
+    """The value, in which text became the number, truth value, list or object that has to be there."""
+    if branches := _branches(part):
+        if fault(part, value) is None:
+            return value
+        tried = ((each, convert(each, value)) for each in branches)
+        return next((made for each, made in tried if fault(each, made) is None), value)
+    allowed = kinds(part)
+    if isinstance(value, str) and allowed is not None and "string" not in allowed:
+        read = literal(value)
+        value = read[0] if read and is_one_of(allowed, read[0]) else value
+    if isinstance(value, float) and allowed == {"integer"} and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [convert(part.get("items", {}), each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties, others = part.get("properties", {}), part.get("additionalProperties") or {}
+    converted: dict[str, Any] = {}
+    for name, each in value.items():
+        if each is None and name in properties and name not in part.get("required", ()):
+            own = kinds(properties[name])
+            if own is not None and "null" not in own:
+                continue  # null can only mean that the input was left out
+        converted[name] = convert(properties.get(name, others), each)
+    return converted
+
+
+def fault(part: Part, value: Any, *, pending: bool = False) -> str | None:
+    """Why the value doesn't fit, or None. With `pending`, text that names a step (`#E1`) fits everywhere."""
+    if pending and isinstance(value, str) and _REFERENCE.search(value):
+        return None
+    if "const" in part and not _same(part["const"], value):
+        return f"{_repeated(value)} is not {_json(part['const'])}"
+    if "enum" in part and not any(_same(each, value) for each in part["enum"]):
+        return f"{_repeated(value)} is none of: {', '.join(map(_json, part['enum'][:50]))}"
+    if branches := _branches(part):
+        faults = [fault(each, value, pending=pending) for each in branches]
+        if None not in faults:
+            return faults[0] if len(faults) == 1 else f"{_repeated(value)} is not {show(part, 4)}"
+    if part.get("type") and not is_one_of(set(part["type"]), value):
+        return f"{_repeated(value)} is not of the type {show(part, 4)}"
+    for keyword, words, types, is_fine in _LIMITS:
+        about_it = keyword in part and isinstance(value, types) and not isinstance(value, bool)
+        if about_it and not is_fine(value, part[keyword]):
+            return f"{_repeated(value)} is not {words.format(part[keyword])}"
+    if isinstance(value, Mapping):
+        properties, others = part.get("properties", {}), part.get("additionalProperties", {})
+        if missing := [name for name in part.get("required", ()) if name not in value]:
+            return f"{excerpt(missing[0])!r} is missing"
+        for name, each in value.items():
+            if name not in properties and others is False:
+                return f"there is no {excerpt(name)!r}; there is: {', '.join(properties) or 'nothing'}"
+            if inner := fault(properties.get(name, others or {}), each, pending=pending):
+                return _at_place(f".{excerpt(name)}", inner)
+    elif isinstance(value, list) and "items" in part:
+        for at, each in enumerate(value):
+            if inner := fault(part["items"], each, pending=pending):
+                return _at_place(f"[{at}]", inner)
+    return None
 
 
 def _names(value: Any) -> list[str]:

@@ -21,10 +21,11 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from rewoo_bench.errors import ToolError
+from rewoo_bench.runners.notation import schemas
 from rewoo_bench.runners.notation.arguments import Arguments, Misfit, show_call, to_model
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.replies import FINISH
-from rewoo_bench.runners.notation.schemas import Schema, ToolInput, ToolInputs, choices, inputs
+from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, choices, inputs
 from rewoo_bench.text.model_output import check_argument, check_fields, check_text, excerpt
 from rewoo_bench.types import Tool
 
@@ -60,10 +61,10 @@ def _show_inputs(arguments: type[BaseModel], notation: Notation, details: bool) 
     details = details and (notation == "json" or not getattr(arguments, "described_by_tool", False))
     parts: list[str] = []
     for each in about:
-        default, said = about.schema.resolve(each.schema).get("default"), about.schema.about(each.schema)
+        default, said = each.schema.get("default"), schemas.about(each.schema)
         part = json.dumps(each.name, ensure_ascii=False) if notation == "json" else each.name
         part += "" if each.required else "?"
-        part += f": {about.schema.show(each.schema)}" if typed else ""
+        part += f": {schemas.show(each.schema)}" if typed else ""
         part += f" = {json.dumps(default, ensure_ascii=False)}" if default is not None else ""
         parts.append(f"{part} ({said})" if details and said else part)
     return f"{opening}{', '.join(parts)}{closing}"
@@ -157,18 +158,16 @@ class Function:
     @property
     def signature(self) -> str:
         """`flights(city: str, seats: int = 1)`."""
-        schema = inputs(self.tool.arguments).schema
         shown = []
         for name, each in self.parameters.items():
-            default = schema.resolve(each.schema).get("default")
-            shown.append(f"{name}: {_type(schema, each.schema)}{'' if each.required else f' = {default!r}'}")
+            default = "" if each.required else f" = {each.schema.get('default')!r}"
+            shown.append(f"{name}: {_type(each.schema)}{default}")
         return f"{self.name}({', '.join(shown)})"
 
     @property
     def stub(self) -> str:
         """The function as a prompt shows it, in one line."""
-        about = inputs(self.tool.arguments)
-        said = [(name, about.schema.about(each.schema)) for name, each in self.parameters.items()]
+        said = [(name, schemas.about(each.schema)) for name, each in self.parameters.items()]
         # A bundled tool's own description says what its text is.
         is_said = getattr(self.tool.arguments, "described_by_tool", False)
         details = "; ".join(f"{name}: {words}" for name, words in said if words and not is_said)
@@ -218,16 +217,14 @@ def _identifiers(names: Iterable[str]) -> list[str]:
     return made
 
 
-def _type(schema: Schema, part: object, depth: int = _DEEPEST) -> str:
+def _type(part: schemas.Part, depth: int = _DEEPEST) -> str:
     """A JSON Schema as a type of Python."""
-    about = schema.resolve(part)
-    if (listed := choices(about)) and all(isinstance(each, str | int | None) for each in listed):
+    if (listed := choices(part)) and all(isinstance(each, str | int | None) for each in listed):
         return f"Literal[{', '.join(map(repr, listed))}]"
-    kinds = schema.kinds(about)
+    kinds = schemas.kinds(part)
     if not kinds:
         return "Any"
-    if "array" in kinds and depth and isinstance(about.get("items"), Mapping):
-        types = {**_TYPES, "array": f"list[{_type(schema, about['items'], depth - 1)}]"}
-    else:
-        types = {**_TYPES, "array": "list"}
+    items = part.get("items")
+    array = f"list[{_type(items, depth - 1)}]" if items is not None and depth else "list"
+    types = {**_TYPES, "array": array}
     return " | ".join(types.get(kind, "Any") for kind in sorted(kinds, key=lambda kind: (kind == "null", kind)))

@@ -8,7 +8,7 @@ Some are remembered, and so are some texts: prompts share most of theirs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.journal.database import JournalFile, KnownTexts
@@ -24,34 +24,37 @@ class Beginning(NamedTuple):
 
 
 class Beginnings:
-    """Reads beginnings and texts of a journal."""
+    """Reads beginnings and texts of a journal, where a prompt's stand before the call that has their ids."""
 
     def __init__(self, database: JournalFile) -> None:
         self._database = database
         self._known = KnownTexts[int, Beginning]()
-        self._texts = KnownTexts[int, "str | None"]()
+        self._texts = KnownTexts[int, str]()
 
     def part(self, id_: int) -> Beginning:
-        """The end of a beginning. Raises `DataError` where it is missing or damaged."""
+        """The end of a beginning."""
         if (part := self._known.get(id_)) is None:
-            rows = self._database.rows("prompts", "WHERE id = ?", (id_,))
-            if not rows:
-                raise DataError(f"{self._database.path}: messages of its prompts are missing or damaged")
-            part = self._known.keep(id_, Beginning(*rows[0]), len(rows[0][3]))
+            part = Beginning(*self._row("prompts", id_))
+            self._known.keep(id_, part, len(part.form))
         return part
 
     def parts(self, last: int) -> list[Beginning]:
-        """All messages of a prompt. Raises `DataError`."""
+        """All messages of a prompt."""
         found: list[Beginning] = []
         while last:
             found.append(self.part(last))
             last = found[-1].before
         return found[::-1]
 
-    def text(self, id_: int) -> str | None:
-        """A text by its id, None where it is missing or damaged."""
-        if id_ in self._texts:
-            return self._texts[id_]
-        rows = self._database.rows("texts", "WHERE id = ?", (id_,))
-        text = str(rows[0][1]) if rows else None
-        return self._texts.keep(id_, text, len(text or ""))
+    def text(self, id_: int) -> str:
+        """A text by its id."""
+        if (text := self._texts.get(id_)) is None:
+            text = str(self._row("texts", id_)[1])
+            self._texts.keep(id_, text, len(text))
+        return text
+
+    def _row(self, table: str, id_: int) -> tuple[Any, ...]:
+        """Raises `DataError` for an id that no journal of ours lacks."""
+        if not (rows := self._database.rows(table, "WHERE id = ?", (id_,))):
+            raise DataError(f"{self._database.path}: it isn't whole: {table} has no {id_}")
+        return tuple(rows[0])

@@ -1,6 +1,6 @@
 """The file of a journal: its tables, and a connection that any thread may read from.
 
-SQLite keeps it sound: a file whose pages or indexes don't fit together is refused when it is opened.
+SQLite keeps it sound: a file whose pages or indexes don't fit together is refused where a run goes on with it.
 """
 
 from __future__ import annotations
@@ -84,24 +84,19 @@ class JournalFile:
         """Rows of a table, with its columns in the order of the schema."""
         return self.read(f"SELECT {_COLUMNS[table]} FROM {table} {where}", values)
 
-    def each(self, table: str) -> Iterator[tuple[Any, ...]]:
-        """All rows of a table, read in batches."""
-        yield from (row for _, row in self.numbered(table))
+    def each(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, read in batches. Raises `JournalError`."""
+        try:
+            with self._lock:
+                cursor = self._connection.execute(query)
+            while rows := self._next(cursor):
+                yield from rows
+        except sqlite3.Error as error:
+            raise JournalError(f"can't read {str(self.path)!r}: {error}") from None
 
-    def numbered(self, table: str) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """The same, each with its number for `numbered_rows`."""
-        last = -(2**63)
-        query = f"SELECT rowid, {_COLUMNS[table]} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
-        while rows := self.read(query, (last, _ROWS_AT_ONCE)):
-            last = rows[-1][0]
-            yield from ((row[0], row[1:]) for row in rows)
-
-    def numbered_rows(self, table: str, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
-        """Some rows of a table by their numbers, in the order of these."""
-        places = ", ".join("?" * len(numbers))
-        query = f"SELECT rowid, {_COLUMNS[table]} FROM {table} WHERE rowid IN ({places})"
-        found = {row[0]: row[1:] for row in self.read(query, numbers)}
-        return [found[number] for number in numbers]
+    def _next(self, cursor: sqlite3.Cursor) -> list[Any]:
+        with self._lock:
+            return cursor.fetchmany(_ROWS_AT_ONCE)
 
     def close(self) -> None:
         self._connection.close()

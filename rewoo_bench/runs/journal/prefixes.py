@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,11 +29,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import UNPRICED_ROLES
 from rewoo_bench.runs.journal.beginnings import Beginnings
 from rewoo_bench.runs.journal.database import JournalFile
-from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, recorded_answer, unpacked, whole_form
+from rewoo_bench.runs.journal.records import SECOND_ATTEMPT, TaskKey, unpacked, whole_form
 from rewoo_bench.runs.journal.sent import RequestForm, Sent, SentCall, marks_of
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_tokens
 
@@ -53,14 +52,17 @@ class Shared(NamedTuple):
     shared_marked_tokens: float
 
 
-@dataclass(frozen=True, slots=True)
 class SharedPrefixes:
-    """The columns `Shared` of each call in a journal. `keys` are hashes of task, place, role and tokens, sorted."""
+    """The columns `Shared` of each call in a journal."""
 
-    keys: NDArray[np.int64]
-    lines: NDArray[np.int64]
-    """Of `columns`, for each key."""
-    columns: NDArray[np.float64]
+    def __init__(self) -> None:
+        self._columns = array("d")
+        self._lines: dict[int, list[int]] = {}  # of calls with the same task, place, role and tokens, by a hash of them
+
+    def add(self, key: tuple[Any, ...], columns: Shared) -> None:
+        """Columns of the next call with this key, by its time."""
+        self._lines.setdefault(hash(key), []).append(len(self._columns))
+        self._columns.extend(columns)
 
     def of(self, calls: pa.Table) -> NDArray[np.float64]:
         """The columns for rows of calls.parquet, all those of a question among them."""
@@ -68,51 +70,30 @@ class SharedPrefixes:
         rows = zip(*(calls[name].to_pylist() for name in names), strict=True)
         found = np.full((len(calls), len(Shared._fields)), np.nan)
         seen: Counter[int] = Counter()
-        for position, (kind, *task, place, role, input_tokens, output_tokens) in enumerate(rows):
-            if kind == "model":
-                key = hash((json.dumps(task), place, role, input_tokens, output_tokens))
-                line = int(np.searchsorted(self.keys, key)) + seen[key]
+        for position, (kind, architecture, example_id, trial, *rest) in enumerate(rows):
+            key = hash((str(TaskKey(architecture, example_id, trial)), *rest))
+            lines = self._lines.get(key, ()) if kind == "model" else ()
+            if seen[key] < len(lines):
+                first = lines[seen[key]]
+                found[position] = self._columns[first : first + len(Shared._fields)]
                 seen[key] += 1
-                if line < len(self.keys) and self.keys[line] == key:
-                    found[position] = self.columns[self.lines[line]]
         return found
 
 
 def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedPrefixes:
     """Works them out. `models` has the model of each role that has one of its own, and of every other role (`""`)."""
-    calls = recorded_prompts(database)
-    keys = np.fromiter(
-        (
-            hash((calls.tasks[task], calls.places[place], calls.roles[role], *sizes))
-            for task, place, role, *sizes in calls.numbers("task", "place", "role", "input", "output")
-        ),
-        dtype=np.int64,
-    )
-    # Each architecture, trial and model is a group of its own.
-    numbers: dict[tuple[object, ...], int] = {}
-    parts = [json.loads(task)[::2] for task in calls.tasks]  # architecture and trial
-    of_roles = [models.get(role) or models.get("", "") for role in calls.roles]
-    groups = np.fromiter(
-        (
-            numbers.setdefault((*parts[task], of_roles[role]), len(numbers))
-            for task, role in calls.numbers("task", "role")
-        ),
-        dtype=np.int32,
-    )
-    columns = np.full((len(keys), len(Shared._fields)), np.nan)
-    for group in range(len(numbers)):
-        sent = Sent(calls.beginnings)
-        left = Counter(calls.kept["task"][groups == group].tolist())
-        try:
-            for call in calls.among(groups == group):
-                columns[call.number] = _columns(call, sent)
-                left[call.task] -= 1
-                if not left[call.task]:
-                    sent.forget(call.task)
-        except DataError:  # a text of the prompts is missing: nothing is known of this call and those after it
-            continue
-    order = np.argsort(keys, kind="stable")
-    return SharedPrefixes(keys[order], order, columns)
+    found, beginnings = SharedPrefixes(), Beginnings(database)
+    sent: dict[str, Sent] = {}  # of each model
+    of_group: tuple[str, int] | None = None
+    for recorded in recorded_calls(database, beginnings):
+        if of_group != recorded.group:
+            of_group, sent = recorded.group, {}
+        model = models.get(recorded.role) or models.get("", "")
+        found.add(recorded.key, _columns(recorded.sent, sent.setdefault(model, Sent(beginnings))))
+        if recorded.is_last:
+            for each in sent.values():
+                each.forget(recorded.sent.task)
+    return found
 
 
 def _columns(call: SentCall, sent: Sent) -> Shared:
@@ -173,23 +154,18 @@ def common_prefixes(
     """
     beginnings = Beginnings(database)
     found: dict[tuple[str, str], _Common] = {}
-    for _, (task, _, _, role, _, _, _, prompt, *_) in answered_calls(database):
+    for task, role, prompt in database.each(f"SELECT task, name, prompt FROM calls WHERE {_COUNTED} ORDER BY rowid"):
         architecture, example_id, _ = json.loads(task)
         if example_id not in questions or architecture not in tools:
             continue  # a replay of a part of a run
         last, form_id = unpacked(prompt)
-        if (form := beginnings.text(form_id)) is None:
-            continue
-        try:
-            if (common := found.get((architecture, role))) is not None:
-                common.add(example_id, last, form)
-                continue
+        form = beginnings.text(form_id)
+        if (architecture, role) not in found:
             whole = read_form(whole_form([part.form for part in beginnings.parts(last)], form))
-        except DataError:
-            continue
-        if whole.roles:
-            common = found[architecture, role] = _Common(example_id, whole.roles, beginnings)
-            common.add(example_id, last, form)
+            if not whole.roles:
+                continue  # an imported prompt of which they aren't known
+            found[architecture, role] = _Common(example_id, whole.roles, beginnings)
+        found[architecture, role].add(example_id, last, form)
     prefixes: dict[str, dict[str, dict[str, Any]]] = {}
     for (architecture, role), common in sorted(found.items()):
         if len(common.asked) > 1:
@@ -213,7 +189,7 @@ class _Common:
         self._rest = ""
 
     def add(self, example_id: str, last: int, form: str) -> None:
-        """Raises `DataError` where messages are missing."""
+        """Adds a prompt by its last message."""
         self.asked.add(example_id)
         tools, before = read_form(form).tools, last
         while before and (tools, before) not in self._seen:
@@ -221,7 +197,7 @@ class _Common:
         self._seen.add((tools, last))
         if before:
             return  # it goes on with an earlier prompt
-        texts = [tools, *(self._beginnings.text(part.text) or "" for part in self._beginnings.parts(last))]
+        texts = [tools, *(self._beginnings.text(part.text) for part in self._beginnings.parts(last))]
         if not self._texts:
             self._texts, self._whole = texts, len(texts)
         same = next((n for n in range(min(self._whole, len(texts))) if texts[n] != self._texts[n]), None)
@@ -255,95 +231,57 @@ class _Common:
         return "question" if message == place else "exemplars"
 
 
-# The recorded model calls of a run in the order in which they were sent, read from its journal without holding it.
-#
-#     calls = recorded_prompts(journal.database)
-#     calls.tasks[3]                      # '["rewoo", "q1", 0]'
-#     for call in calls.among(chosen):    # one at a time
-#         call.task, call.prompt, call.input_tokens
-#
-# A first pass over the journal keeps some numbers of each call; then calls are read again in the order of their times.
+# The recorded model calls of a run, by architecture and trial, in the order in which they were sent.
 #
 # A judge's calls are in no question's cost, as in the column `cost_usd`; nor are those that generate nothing, which
 # have prices of their own.
 
 
-_CALLS_AT_ONCE, _NUMBERS_AT_ONCE = 200, 10_000
-_KEPT = np.dtype(
-    [("number", "i8"), ("task", "i4"), ("role", "i2"), ("place", "i4"), ("start", "f8"), ("end", "f8"),
-     ("input", "i4"), ("output", "i4")]
-)  # fmt: skip
+_COUNTED = f"kind = 'model' AND status = 'ok' AND name NOT IN ({', '.join(map(repr, sorted(UNPRICED_ROLES)))})"
+_IN_ORDER = f"""
+SELECT task, json_extract(task, '$[0]') AS architecture, json_extract(task, '$[2]') AS trial, place, name, prompt,
+    coalesce(json_extract(facts, '$.receipt.sent_at'), 0.0) AS sent_at,
+    coalesce(json_extract(facts, '$.receipt.ended_at'), 0.0), json_extract(facts, '$.receipt.cache_marks'),
+    coalesce(json_extract(facts, '$.usage.input_tokens'), 0),
+    coalesce(json_extract(facts, '$.usage.output_tokens'), 0),
+    lead(0, 1, 1) OVER (PARTITION BY task ORDER BY json_extract(facts, '$.receipt.sent_at'), rowid)
+FROM (SELECT rowid, *, iif(json_valid(answer), answer, '{{}}') AS facts FROM calls WHERE {_COUNTED})
+WHERE json_extract(facts, '$.{SECOND_ATTEMPT}') IS NULL
+ORDER BY architecture, trial, sent_at, rowid
+"""
+
+
+class RecordedCall(NamedTuple):
+    """An answered model call that counts in a question's cost."""
+
+    group: tuple[str, int]
+    """Architecture and trial."""
+    role: str
+    key: tuple[Any, ...]
+    """Task, place, role and tokens, as texts and numbers."""
+    is_last: bool
+    """Whether it is its question's last one."""
+    sent: SentCall
 
 
 @lru_cache(maxsize=256)
 def read_form(text: str) -> RequestForm:
-    """The form of a request from its recorded text. Tools and calls are text, too: a provider reads them as such."""
+    """The form of a request from its recorded text. Tools are text, too: a provider reads them as such."""
     decoder, position, facts = json.JSONDecoder(), 0, dict[str, Any]()
     while position < len(text):
         part, position = decoder.raw_decode(text, position)
         facts |= part if isinstance(part, dict) else {}
-    tools, schema = (json.dumps(facts[name]) if facts.get(name) else "" for name in ("tools", "schema"))
-    calls = tuple(json.dumps(calls) if calls or id_ else "" for calls, id_ in facts.get("calls", ()))
-    return RequestForm(tuple(str(facts.get("roles", "")).split()), tools, schema, calls)
+    return RequestForm(
+        tuple(str(facts.get("roles", "")).split()), json.dumps(facts["tools"]) if facts.get("tools") else ""
+    )
 
 
-def answered_calls(database: JournalFile) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Number and record of each answered model call that counts in a question's cost."""
-    for number, record in database.numbered("calls"):
-        _, _, kind, role, _, _, status, *_ = record
-        if kind == "model" and status == "ok" and role not in UNPRICED_ROLES:
-            yield number, record
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedPrompts:
-    """The calls of a run's journal. `kept` has numbers of each answered call, in the order of their starts."""
-
-    kept: NDArray[Any]
-    tasks: tuple[str, ...]
-    roles: tuple[str, ...]
-    places: tuple[str, ...]
-    """The names that `task`, `role` and `place` of `kept` are positions in."""
-    beginnings: Beginnings
-    _database: JournalFile
-
-    def numbers(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """These fields of each call of `kept`."""
-        for first in range(0, len(self.kept), _NUMBERS_AT_ONCE):
-            yield from self.kept[list(names)][first : first + _NUMBERS_AT_ONCE].tolist()
-
-    def among(self, chosen: NDArray[np.bool_]) -> Iterator[SentCall]:
-        """The calls of a mask over `kept`, with their prompts. Raises `DataError` where texts are missing."""
-        positions = np.flatnonzero(chosen)
-        for first in range(0, len(positions), _CALLS_AT_ONCE):
-            some = positions[first : first + _CALLS_AT_ONCE]
-            rows = self._database.numbered_rows("calls", self.kept["number"][some].tolist())
-            fields = self.kept[["task", "start", "end", "input"]][some].tolist()
-            for number, (task, start, end, input_tokens), row in zip(some.tolist(), fields, rows, strict=True):
-                marks = (recorded_answer(row[8]).get("receipt") or {}).get("cache_marks") or []
-                last, form_id = unpacked(row[7])
-                if (form := self.beginnings.text(form_id)) is None:
-                    raise DataError(f"{self._database.path}: texts of its prompts are missing or damaged")
-                yield SentCall(number, task, start, end, input_tokens, last, read_form(form), tuple(marks))
-
-
-def recorded_prompts(database: JournalFile) -> RecordedPrompts:
+def recorded_calls(database: JournalFile, beginnings: Beginnings) -> Iterator[RecordedCall]:
     """The answered model calls of a journal that count in a question's cost."""
     tasks: dict[str, int] = {}
-    roles: dict[str, int] = {}
-    places: dict[str, int] = {}
-
-    def numbers() -> Iterator[tuple[float, ...]]:
-        for number, (task, place, _, role, _, _, _, _, text, *_) in answered_calls(database):
-            answer = recorded_answer(text)
-            if SECOND_ATTEMPT in answer:
-                continue
-            receipt, usage = answer.get("receipt") or {}, answer.get("usage") or {}
-            times = (float(receipt.get(name, 0.0)) for name in ("sent_at", "ended_at"))
-            sizes = (int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens"))
-            named = (each.setdefault(name, len(each)) for each, name in ((tasks, task), (roles, role), (places, place)))
-            yield (number, *named, *times, *sizes)
-
-    kept = np.fromiter(numbers(), dtype=_KEPT)
-    kept = kept[np.argsort(kept["start"], kind="stable")]
-    return RecordedPrompts(kept, tuple(tasks), tuple(roles), tuple(places), Beginnings(database), database)
+    for number, row in enumerate(database.each(_IN_ORDER)):
+        text, architecture, trial, place, role, prompt, start, end, marks, tokens_in, tokens_out, is_last = row
+        task, (last, form_id) = tasks.setdefault(text, len(tasks)), unpacked(prompt)
+        form, ends = read_form(beginnings.text(form_id)), tuple(json.loads(marks or "[]"))
+        sent = SentCall(number, task, float(start), float(end), tokens_in, last, form, ends)
+        yield RecordedCall((architecture, trial), role, (text, place, role, tokens_in, tokens_out), bool(is_last), sent)

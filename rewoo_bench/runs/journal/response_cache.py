@@ -4,8 +4,8 @@
     cache.get(key)      # the cached answer, or None
 
 Two trials of a question have two answers: with a temperature above 0 they differ. Several runs may use
-a folder at once. Of two equal requests at the same time both are sent and paid. A cache only saves money, so if it
-can't be read or written, there is a warning and the run goes on without it.
+a folder at once. Of two equal requests at the same time both are sent and paid. An answer that can't be written is
+paid for again by the next run, with a warning in this one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -28,24 +27,21 @@ _log = logging.getLogger(__name__)
 
 
 class ResponseCache:
-    """The cached answers in a folder. Raises `DataError` where the folder can't be created."""
+    """The cached answers in a folder. Raises `DataError` where its file can't be used."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / CACHE
         self._lock = threading.Lock()
-        self._database: sqlite3.Connection | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(f"--answer-cache: {str(self.path)!r} can't be used: {error}") from None
-        try:
             self._database = sqlite3.connect(self.path, check_same_thread=False, timeout=60)
-        except sqlite3.Error as error:
-            self._disable(error)
-            return
-        self._run("PRAGMA journal_mode = WAL")
-        self._run("PRAGMA synchronous = NORMAL")
-        self._run("CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID")
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.execute(
+                "CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise DataError(f"--answer-cache: {str(self.path)!r} can't be used: {error}") from None
 
     def get(self, key: bytes) -> dict[str, Any] | None:
         """The cached answer; None where there is none."""
@@ -59,33 +55,18 @@ class ResponseCache:
 
     def close(self) -> None:
         with self._lock:
-            if self._database is not None:
-                self._database.close()
+            self._database.close()
 
     def _run(self, statement: str, *values: object) -> list[Any]:
         """The rows that a statement finds; none where the cache can't be used."""
-        with self._lock:
-            if self._database is not None:
-                try:
-                    with self._database:
-                        return self._database.execute(statement, values).fetchall()
-                except sqlite3.Error as error:
-                    self._disable(error)
+        try:
+            with self._lock, self._database:
+                return self._database.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            _log.warning("--answer-cache: %r can't be used: %s", str(self.path), error)
             return []
-
-    def _disable(self, error: sqlite3.Error) -> None:
-        """Goes on without the cache, with a warning."""
-        _log.warning("--answer-cache: %r can't be used: %s; this run goes on without it", str(self.path), error)
-        database, self._database = self._database, None
-        if database is not None:
-            with suppress(sqlite3.Error):
-                database.close()
 
 
 def cache_key(model_part: str, request: bytes, trial: int, nth: int) -> bytes:
-    """The key of an answer: the model and its settings, the request, the trial, and the count of repetitions.
-
-    Answers of later trials that were cached when all trials had one seed aren't found.
-    """
-    of_trial = f"seed of trial {trial}" if trial else 0
-    return sha256(json.dumps([model_part, request.hex(), of_trial, nth]).encode()).digest()
+    """The key of an answer: the model and its settings, the request, the trial, and the count of repetitions."""
+    return sha256(json.dumps([model_part, request.hex(), trial, nth]).encode()).digest()

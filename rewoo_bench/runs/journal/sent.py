@@ -22,7 +22,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewoo_bench.errors import DataError
 from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
 from rewoo_bench.runs.journal.records import form_of
 
@@ -62,12 +61,10 @@ class SentCall:
 
 
 class RequestForm(NamedTuple):
-    """What a recorded request has beside the contents of its messages; `calls` are the tool calls of each message."""
+    """What a recorded request has beside the contents of its messages, as far as a provider counts it."""
 
     roles: tuple[str, ...]
     tools: str
-    schema: str
-    calls: tuple[str, ...]
 
 
 class Text(NamedTuple):
@@ -108,7 +105,7 @@ class Sent:
         """Input tokens of the longest prompt that each question sent."""
 
     def prompt(self, call: SentCall) -> Prompt:
-        """Raises `DataError` where texts are missing."""
+        """The prompt of a call, with numbers for beginnings that are new."""
         if len(self._numbers) > _MOST:
             self._forget_oldest()
         recent, tools = self._recent.setdefault(call.task, {}), call.form.tools
@@ -210,8 +207,6 @@ class Sent:
     def _text(self, part: Beginning) -> tuple[str, int]:
         """The content of a message with its tool calls, which a provider reads as text, too; and its id."""
         content = self._beginnings.text(part.text)
-        if content is None:
-            raise DataError("texts of its prompts are missing or damaged")
         _, (calls, answers) = form_of(part.form)
         if not calls and answers is None:
             return content, part.text

@@ -211,10 +211,10 @@ class JournalReader:
         ]
 
     def answer(self, recorded: str) -> dict[str, Any]:
-        """The answer of a call as it was recorded; empty, or without its text, where it can't be read."""
+        """The answer of a call as it was recorded; empty where it can't be read."""
         answer = recorded_answer(recorded)
-        if isinstance(id_ := answer.pop(_TEXT_ID, None), int) and (text := self.beginnings.text(id_)) is not None:
-            answer["text"] = text
+        if (id_ := answer.pop(_TEXT_ID, None)) is not None:
+            answer["text"] = self.beginnings.text(id_)
         return answer
 
     def has_answers(self) -> bool:
@@ -227,11 +227,11 @@ class JournalReader:
         return bool(self.database.read(f"SELECT 1 FROM calls WHERE {answered} LIMIT 1"))
 
     def texts(self, record: CallRecord) -> list[str]:
-        """The texts of a record's prompt, the last one its form; empty ones for those that are damaged."""
+        """The texts of a record's prompt, the last one its form."""
         last, form = unpacked(record.text_ids)
         parts = self.beginnings.parts(last)
-        texts = [self.beginnings.text(part.text) or "" for part in parts]
-        return [*texts, whole_form([part.form for part in parts], self.beginnings.text(form) or "")]
+        texts = [self.beginnings.text(part.text) for part in parts]
+        return [*texts, whole_form([part.form for part in parts], self.beginnings.text(form))]
 
     def finished(self) -> set[str]:
         """The finished tasks, as text: all but those that the infrastructure failed."""
@@ -240,16 +240,6 @@ class JournalReader:
     def failed(self) -> set[str]:
         """The tasks that the infrastructure failed when they were last asked, as text."""
         return {task for (task,) in self.database.read("SELECT task FROM questions WHERE failed")}
-
-    def mean_cost(self) -> Spent:
-        """The mean cost of a finished task; of one that was begun, where none is finished."""
-        of_tasks = "SELECT sum(billed_tokens) AS tokens, total(cost_usd) AS cost FROM calls {} GROUP BY task"
-        for chosen in ("WHERE task IN (SELECT task FROM questions WHERE NOT failed)", ""):
-            query = f"SELECT avg(tokens), avg(cost) FROM ({of_tasks.format(chosen)})"
-            ((tokens, cost_usd),) = self.database.read(query)
-            if tokens is not None:
-                return Spent(round(tokens), cost_usd)
-        return Spent()
 
     def questions(self, tasks: Sequence[TaskKey]) -> list[tuple[str, str]]:
         """The results of questions, in their order: rows and trace of each finished one."""
@@ -403,6 +393,6 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
             _log.warning("%s: %s; what is needed of them is asked again; their cost is in no sum", path, loss)
         return connect_to_write(path), calls, spent
     except JournalError as error:
-        raise damaged(path, str(error).rpartition(": ")[2]) from None
+        raise damaged(path, str(error)) from None
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None

@@ -191,14 +191,6 @@ def test_the_intervals_of_growth_hold_the_truth() -> None:
     assert min(held) >= 50  # of 60; 57 are expected, fewer than 50 have a chance of one in a thousand
 
 
-def test_a_curve_that_is_exact_for_lack_of_questions_has_no_bounds() -> None:
-    for each, expected in ((curvature([1, 2, 3], [10, 13, 18]), 0.5), (trend([2, 4], [3, 4]), 0.5)):
-        assert each.estimate == pytest.approx(expected)
-        assert (each.low, each.high) == (-math.inf, math.inf)
-    for each in (curvature([1, 2, 3, 4], [10, 13, 18, 26]), trend([2, 4, 5], [3, 4, 5])):
-        assert -math.inf < each.low < each.estimate < each.high < math.inf
-
-
 def test_a_trend_has_the_percentiles_of_its_slope_widened_for_few_questions() -> None:
     """With 40,000 other resamples; the tail is that of Student's quantile, times the root of n / (n - 1)."""
     steps, values = np.array([1.0, 1, 2, 2, 3, 4, 5, 6]), np.array([3.0, 5, 4, 7, 6, 9, 8, 14])

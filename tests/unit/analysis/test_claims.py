@@ -89,27 +89,6 @@ def test_a_file_of_claims_that_is_wrong_is_refused(tmp_path: Path, text: str, sa
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("rule", "verdict"),
-    [
-        ("above = 1", "reproduced"),
-        ("above = 2.4", "undecided"),
-        ("below = 1", "contradicted"),
-        ("above = 2, below = 3", "reproduced"),
-        ("above = 2.4, below = 3", "undecided"),
-        ("above = 3, below = 5", "contradicted"),
-        ("relative = 0.2", "reproduced"),
-        ("absolute = 0.05", "undecided"),
-    ],
-)
-def test_each_rule_on_fixed_rows(tmp_path: Path, rule: str, verdict: str) -> None:
-    run = run_folder(tmp_path / "0001", system(matches="1" * 20, tokens=10_000), system("react", "1" * 20, 26_000))
-    (finding,) = found(one_claim(rule, number=2.4), tmp_path, run)
-    assert finding.interval is not None
-    assert 2 < finding.interval.low < 2.35 < 2.4 < finding.interval.high < 3
-    assert finding.verdict == verdict
-
-
 def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy(tmp_path: Path) -> None:
     oracle = "oracle?extra_steps=2"
     rows = system(matches="1" * 20, model=oracle), system("react", "1" * 20, 2600, model=oracle)

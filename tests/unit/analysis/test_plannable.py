@@ -18,13 +18,13 @@ from real_data import TAU_BENCH, RealData
 
 from rewoo_bench import bench, compare
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.run import Kept, Plannable, depth_and_width, plannable, shares, sources, works
+from rewoo_bench.analysis.plannable.run import Kept, depth_and_width, plannable, shares, sources, works
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
 from rewoo_bench.cli.main import group, main
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.write import ImportChoices, import_run
-from rewoo_bench.report.plots.planned import planned, save_planned
+from rewoo_bench.report.plots.planned import save_planned
 
 FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "user": {"name": "Mia Li"}}'
 
@@ -443,11 +443,6 @@ def timed(task: str, *calls: tuple[float, int], model: str = "gpt-4o") -> dict[s
     return langfuse_trace(task, observations)
 
 
-def saved_of(found: Plannable, measure: str) -> dict[str, float]:
-    saved = tables.savings(found, "bot")
-    return {row["horizon"]: row["saved"] for row in saved.to_dict("records") if row["measure"] == measure}
-
-
 def test_what_a_plan_writes_takes_the_runs_time_for_a_token_and_no_more_than_was_recorded(tmp_path: Path) -> None:
     outputs = [(30, 60, 10), (25, 40, 90), (80, 20, 15)]
     records = [timed(str(n), *((2 + 0.01 * each, each) for each in of)) for n, of in enumerate(outputs)]
@@ -478,13 +473,6 @@ def test_each_trajectory_has_the_prices_of_its_model_where_sheets_have_all_of_th
     (note,) = [note for note in tables.notes(found) if "the price is an example" in note]
     assert "none is known for nobody/x (plannable --prices NAME" in note
     assert not any("the price is an example" in note for note in tables.notes(plannable(run, ["openai"])))
-
-
-def test_a_run_of_an_unknown_model_says_how_to_name_it(tmp_path: Path) -> None:
-    found = plannable(run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(2)]))
-    text = tables.text(found)
-    assert "the price is an example, since none is known for unknown" in text
-    assert "import --model NAME" in text
 
 
 def test_the_sentence_has_the_error_that_was_measured_for_its_rule_and_says_what_is_left(tmp_path: Path) -> None:
@@ -553,23 +541,6 @@ def test_a_figure_of_what_is_saved(tmp_path: Path) -> None:
         save_planned(plannable(run), tmp_path / "figure.pdf")
 
 
-def test_the_marks_of_a_figure_are_the_savings(tmp_path: Path) -> None:
-    conversations = [messages(str(n)) for n in range(5)]
-    short = [[*each[:4], each[-1]] for each in conversations[:2]]  # a call alone: nothing to save
-    run = run_of(tmp_path, [{"task_id": str(n), "messages": each} for n, each in enumerate(short + conversations[2:])])
-    found = plannable(run)
-    left, right = planned(found).figure.axes
-    saved = tables.savings(found, "bot")
-    expected = saved[saved["measure"].str.startswith("usd:")]["saved"].tolist()
-    containers: Any = right.containers
-    assert np.allclose([x for bars in containers for x in bars.lines[0].get_xdata()], expected)
-    lines: Any = left.get_lines()
-    for line, (_, tasks) in zip(lines, tables.saved_by_task(found, "bot").items(), strict=True):
-        assert tasks.nunique() == 2
-        drawn = pd.Series(line.get_ydata()).groupby(line.get_xdata()).max()
-        assert np.allclose(drawn[sorted(set(tasks))], [(tasks >= x).mean() for x in sorted(set(tasks))])
-
-
 def test_tau_bench(real_data: RealData, tmp_path: Path) -> None:
     path = real_data(TAU_BENCH)
     done = anyio.run(partial(import_run, [path], tmp_path / "run", ImportChoices(agent="gpt-4o")))
@@ -604,18 +575,6 @@ def test_an_architecture_without_a_tool_call_is_left_out_and_said(tmp_path: Path
     alone = bench("direct", out=tmp_path / "alone", questions=4, model="oracle", progress=False).folder
     with pytest.raises(DataError, match=r"no tool call of a loop that can be judged \(direct made no tool call: 4\)"):
         plannable(alone)
-
-
-def test_the_values_that_are_looked_for_in_another_task_are_those_that_are_no_constants(tmp_path: Path) -> None:
-    records = []
-    for n in range(5):
-        said = messages(str(n))
-        said[4]["tool_calls"][0]["function"]["arguments"] = json.dumps({"card": f"card_{n}", "seat": "aisle"})
-        records.append({"task_id": str(n), "messages": said})
-    calls = plannable(run_of(tmp_path, records)).calls
-    assert (calls["values"].sum(), calls["constant"].sum()) == (15, 5)
-    line = "by chance: 0% of the 10 values that aren't constant also stand in what was said or found in another task"
-    assert line in tables.text(plannable(tmp_path / "run"))
 
 
 def test_amounts_of_a_task_are_means_of_tasks_as_their_savings_are(tmp_path: Path) -> None:

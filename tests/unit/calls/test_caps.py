@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +82,6 @@ async def test_dollars_are_reserved_at_the_models_prices() -> None:
     assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(run_cost=0.0205))
     assert provider.calls == 21
     assert provider.most > 5
-
-
-async def test_without_a_price_list_dollars_are_reserved_as_earlier_calls_cost() -> None:
-    provider = Provider()
-    assert "cost 0.0210 of 0.0205 USD" in await run(provider, RunLimits(run_cost=0.0205))
-    assert provider.calls == 21
 
 
 async def test_a_call_larger_than_the_whole_cap_is_made_and_is_the_last() -> None:
@@ -176,15 +169,6 @@ async def test_a_call_reserves_its_prompt_and_its_longest_answer_each_at_its_pri
     second = await caps.reserve(estimate)
     assert (second.tokens, second.estimate) == (300, 150)
     assert second.cost_usd == pytest.approx(1400 / 1e6)
-
-
-async def test_the_longest_answer_is_the_requests_limit_else_the_models_else_a_long_one() -> None:
-    request = Request([Message("user", "?")], role="agent")
-    provider = Provider(70)
-    assert CallEstimate.of(provider, replace(request, max_tokens=9)).answer == 9
-    assert CallEstimate.of(provider, request).answer == 70
-    del provider.max_output_tokens
-    assert CallEstimate.of(provider, request).answer == 1024
 
 
 async def test_without_prices_a_call_reserves_what_the_earlier_ones_cost_on_average() -> None:

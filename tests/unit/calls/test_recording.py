@@ -15,12 +15,11 @@ import anyio
 import pytest
 from parts import Query, Told
 
-from rewoo_bench.calls.recorded import RecordedModel, RecordedText, recorded_tools
+from rewoo_bench.calls.recorded import RecordedModel, recorded_tools
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import JournalError, ModelError, ToolError
 from rewoo_bench.events import at_place
-from rewoo_bench.runs.journal.database import connect_to_write
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, RecordedPrompt, TaskKey
 from rewoo_bench.runs.journal.response_cache import ResponseCache
 from rewoo_bench.runs.journal.store import open_journal, read_journal
@@ -170,13 +169,6 @@ async def test_a_resumed_question_meets_the_faults_that_it_would_have_met(tmp_pa
     assert expected[4:] != expected[:5]  # as if it were counted from 1 again
 
 
-async def test_a_tool_that_asks_a_model_is_left_to_the_models_record(tmp_path: Path) -> None:
-    tool = Told()
-    tool.asks_model = True  # type: ignore[attr-defined]
-    async with session(tmp_path) as recorder:
-        assert recorded_tools(recorder, {"LLM": tool})["LLM"] is tool
-
-
 async def test_a_replay_answers_what_was_recorded_and_nothing_else(tmp_path: Path) -> None:
     async with session(tmp_path) as recorder:
         await ask(recorder, ["Neva"])
@@ -257,12 +249,6 @@ async def test_what_a_killed_run_has_written_is_there_to_be_read_and_gone_on_fro
     assert files_in(copy) == ["journal.sqlite"]
 
 
-async def test_a_run_that_is_killed_while_its_journal_is_made_can_begin_again(tmp_path: Path) -> None:
-    connect_to_write(tmp_path / "journal.sqlite").close()
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
-        assert journal.is_new
-
-
 async def test_a_tools_call_is_on_disk_though_no_model_is_asked_after_it(tmp_path: Path) -> None:
     async with open_journal(tmp_path / "journal.sqlite") as journal:
         for number in range(3):
@@ -329,23 +315,6 @@ async def test_queueing_and_back_off_are_no_part_of_the_time_at_which_a_request_
         (receipt,) = [record.answer["receipt"] for record in journal.calls(TASK)]
     assert receipt["latency_s"] >= 0.1
     assert 0 <= receipt["ended_at"] - receipt["sent_at"] <= receipt["latency_s"] - 0.09
-
-
-async def test_the_record_of_a_tools_call_has_its_seconds(tmp_path: Path) -> None:
-    class Slow(Told):
-        async def __call__(self, arguments: Any) -> str:
-            await anyio.sleep(0.05)
-            return await super().__call__(arguments)
-
-    took = []
-    for _ in range(2):
-        start = time.monotonic()
-        async with session(tmp_path) as recorder:
-            text = await recorded_tools(recorder, {"Search": Slow()})["Search"](Query(query="a"))
-        took.append(time.monotonic() - start)
-    assert isinstance(text, RecordedText)
-    assert text.call_cost.measured_s is not None
-    assert 0.05 <= text.call_cost.measured_s <= took[0]
 
 
 async def test_calls_that_were_paid_for_and_are_not_made_again_are_abandoned(tmp_path: Path) -> None:

@@ -51,29 +51,12 @@ def retrying(lines: Sequence[ScriptLine], **settings: Any) -> tuple[Billing, Scr
     return Billing(RetryingModel(inner, sleep=clock.sleep, rng=Highest(), **settings)), inner, clock
 
 
-async def test_a_success_is_one_attempt() -> None:
-    model, inner, clock = retrying(["Seine"])
-    completion = await model.complete(Request(ASK, role="solver", stop=["\n"], max_tokens=9, grammar="g"))
-    assert (completion.text, completion.call_cost.attempts, completion.call_cost.waiting) == ("Seine", 1, ())
-    assert (inner.requests[0].stop, inner.requests[0].max_tokens, inner.requests[0].grammar) == (("\n",), 9, "g")
-    assert completion.call_cost.billed == completion.usage
-    assert clock.slept == []
-
-
 async def test_back_off_doubles_up_to_a_limit() -> None:
     model, _, clock = retrying([busy()] * 5 + ["Seine"], base_delay=1.0, max_delay=6.0)
     completion = await model.complete(Request(ASK, role="solver"))
     assert clock.slept == [1.0, 2.0, 4.0, 6.0, 6.0]
     assert completion.call_cost.attempts == 6
     assert len(completion.call_cost.waiting) == 5
-
-
-async def test_the_wait_is_drawn_from_the_whole_range() -> None:
-    clock = Clock()
-    model = RetryingModel(ScriptedModel([busy()] * 5 + ["Seine"]), rng=random.Random(0), sleep=clock.sleep)
-    await model.complete(Request(ASK, role="solver"))
-    assert all(0 <= slept <= 0.5 * 2**i for i, slept in enumerate(clock.slept))
-    assert len(set(clock.slept)) == 5
 
 
 @pytest.mark.parametrize(("asked", "slept"), [(0.1, 0.5), (7.0, 7.0), (3600.0, 60.0)])
@@ -187,12 +170,3 @@ async def test_cancellation_passes_and_frees_the_place() -> None:
     with anyio.fail_after(30):
         async with limiter:
             pass
-
-
-async def test_a_model_has_its_own_name_in_the_tables_unless_another_is_given() -> None:
-    inner = ScriptedModel(["Neva"])
-    plain = RetryingModel(inner)
-    assert (plain.name, plain.cache_key_part) == ("ScriptedModel", "ScriptedModel")
-    named = RetryingModel(inner, name="mine")
-    assert (named.name, named.cache_key_part) == ("mine", "mine")
-    assert RetryingModel(inner, name="mine", cache_key_part="mine at 0.7").cache_key_part == "mine at 0.7"

@@ -50,12 +50,6 @@ def test_a_crash_of_an_agent_counts_as_failed() -> None:
     assert stream.getvalue().endswith(", 1 failed\n")
 
 
-def test_none_where_none_is_wanted() -> None:
-    stream = io.StringIO()
-    Progress(1, shown=False, stream=stream).add(result())
-    assert stream.getvalue() == ""
-
-
 def test_runs_sort_by_time_and_never_share_a_name() -> None:
     now = datetime(2026, 11, 22, 9, 30, tzinfo=UTC)
     first, second = (new_run_id(["rewoo", "react"], now) for _ in range(2))
@@ -63,25 +57,10 @@ def test_runs_sort_by_time_and_never_share_a_name() -> None:
     assert first != second
 
 
-def test_a_run_with_options_has_a_name_that_a_folder_can_have() -> None:
-    assert "-rewoo-max_steps-5-schedule-levels-" in new_run_id(["rewoo?max_steps=5&schedule=levels"])
-
-
 def test_the_environment_names_versions_and_nobody() -> None:
     found = environment()
     assert set(found) == {"python", "platform", "packages", "git_commit"}
     assert all(found["packages"].values())
-
-
-def test_each_architecture_has_its_own_figure() -> None:
-    stream, now = io.StringIO(), 0.0
-    progress = Progress(4, stream=stream, clock=lambda: now)
-    for index, (arch, answer) in enumerate(
-        [("rewoo", "Seine"), ("react", "Rhine"), ("rewoo", "Rhine"), ("react", None)]
-    ):
-        progress.add(result(index, answer, arch=arch))
-    last = stream.getvalue().splitlines()[-1]
-    assert last == "4/4 answers, 0 s, EM rewoo 0.50, react 0.00, 48 tokens, $0.0040, 1 failed"
 
 
 def test_dollars_so_far_are_shown_where_every_price_is_known() -> None:

@@ -144,8 +144,6 @@ async def test_waiting_for_a_tools_turn_is_no_part_of_its_call() -> None:
 LACKS = [
     OSError(errno.EMFILE, "Too many open files"),
     OSError(errno.ENOSPC, "No space left on device"),
-    BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"),
-    RuntimeError("can't start new thread"),
     MemoryError(),
     ModuleNotFoundError("No module named 'tiktoken'"),
 ]
@@ -171,15 +169,7 @@ async def test_nor_where_the_tool_has_made_a_failure_of_it() -> None:
         await Deadline(Told(answer), DEFAULT)(Query(query="a"))
 
 
-def after_blocking() -> ValueError:
-    error = ValueError("no header")
-    error.__context__ = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-    return error
-
-
-@pytest.mark.parametrize(
-    "own", [after_blocking(), OSError(errno.ENOENT, "No such file"), ConnectionError("gone"), KeyError("x")]
-)
+@pytest.mark.parametrize("own", [OSError(errno.ENOENT, "No such file"), ConnectionError("gone"), KeyError("x")])
 async def test_a_tools_own_fault_stays_its_failed_call(own: Exception) -> None:
     async def answer(query: str) -> str:
         raise own

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.imports.messages import text_of
 from rewoo_bench.imports.record import (
     RecordedTrajectory,
     ToolUse,
@@ -222,20 +221,6 @@ def test_a_result_that_is_no_message_keeps_all_its_fields(result: Any) -> None:
     (use,) = uses(read([*messages, {"role": "tool", "tool_call_id": "a", "content": result}]))
     assert json.loads(use[2] or "") == result
     assert use[3] == (isinstance(result, dict) and "isError" in result)
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b", "annotations": []}], "a\nb"),
-        ({"content": [{"type": "text", "text": "a"}], "isError": False}, "a"),
-        ([{"text": "a"}, "b"], "a\nb"),
-        ([{"type": "text", "text": "a"}, {"type": "image", "source": {"data": "AAAA"}}], "a\n[image]"),
-        ([{"type": "text", "text": "a"}, {"type": "chart", "n": 1}], 'a\n{"type": "chart", "n": 1}'),
-    ],
-)
-def test_parts_of_a_message_are_their_texts(content: Any, text: str) -> None:
-    assert text_of(content) == text
 
 
 def test_tools_that_the_provider_runs_are_tool_calls_with_their_results() -> None:

@@ -204,17 +204,6 @@ def test_calls_at_once_and_in_a_tool_are_the_same_after_they_were_written_and_re
 
 
 @needs_inspect
-def test_a_cost_that_is_known_of_some_calls_alone_is_no_cost(tmp_path: Path) -> None:
-    record = conversation("Oslo")
-    record["messages"][2] |= {"cost": 0.25}
-    (tmp_path / "mine.json").write_text(json.dumps([record]))
-    publish_logs(imported(tmp_path / "mine.json", tmp_path / "first").folder, tmp_path / "out")
-    assert [row["cost_usd"] for row in rows(imported(tmp_path / "out", tmp_path / "again").folder, "questions")] == [
-        None
-    ]
-
-
-@needs_inspect
 def test_what_was_written_without_texts_is_known_as_such(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps([conversation("Oslo"), conversation("Moss")]))
     first = imported(tmp_path / "mine.json", tmp_path / "first")

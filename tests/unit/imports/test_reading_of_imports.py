@@ -15,7 +15,7 @@ from langfuse_traces import langfuse_trace, observation
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.main import group
 from rewoo_bench.config.price_sheets import named_tariff
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError
 from rewoo_bench.gate.check import check_run, open_baseline
 from rewoo_bench.gate.verdict import verdict_text
 from rewoo_bench.imports.write import ImportChoices, import_run
@@ -155,21 +155,3 @@ def test_what_lacks_prompts_has_a_price_without_a_cache_alone(tmp_path: Path) ->
     assert pricing_of([run], rows, read, ["none"]).cost_usd is not None
     with pytest.raises(DataError, match="they weren't recorded"):
         pricing_of([run], rows, read, ["openai"])
-
-
-def test_the_oracle_is_told_to_need_gold_answers(tmp_path: Path) -> None:
-    run = imported(tmp_path / "a", unscored(2), model=MODEL)
-    asked = ["run", "--arch", "rewoo", "--dataset", str(run), "--tools", f"recorded:{run}", "--model", "oracle"]
-    error = invoke(*asked, "--out", str(tmp_path / "out")).exception
-    assert "its tasks have no gold answers, and the oracle needs them: name a --model" in str(error)
-
-
-def test_imports_of_other_names_and_of_other_tasks_say_what_to_do(tmp_path: Path) -> None:
-    one = imported(tmp_path / "a", unscored(2), model=MODEL)
-    other = imported(tmp_path / "b", unscored(2), model=MODEL, dataset="shop 2")
-    with pytest.raises(UsageError, match="import --dataset NAME"):
-        compare(one, other)
-    tasks = [conversation(f"another_{number}") for number in range(2)]
-    rest = imported(tmp_path / "c", tasks, model="gpt-4o-mini")
-    with pytest.raises(UsageError, match=r"'bot, gpt-4o' and 'bot, gpt-4o-mini' have no question in common$"):
-        compare(one, rest)

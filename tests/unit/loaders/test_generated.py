@@ -100,12 +100,6 @@ def test_a_generator_that_can_not_be_used_is_named(tmp_path: Path, generator: st
     assert message in fault(counting(tmp_path, generator=generator) + options)
 
 
-def test_without_a_limit_of_its_own_a_generator_is_not_begun(tmp_path: Path) -> None:
-    folder = own_set(tmp_path, questions="", generator="test_generated:Counting")
-    assert "the key 'default_limit' is missing" in fault(str(folder))
-    assert len(load_dataset_examples(str(folder), limit=2).examples) == 2
-
-
 OWN_CODE = """
 from pydantic import BaseModel
 from rewoo_bench import Example, Score

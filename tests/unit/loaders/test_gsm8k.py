@@ -36,10 +36,6 @@ def test_a_lone_file_is_known_by_its_marked_answers_and_scored_as_numbers(tmp_pa
     assert found.scorer("She has 40.0 pens.", found.examples[0].answers).exact_match
 
 
-def test_answers_without_a_mark_are_of_the_own_format(tmp_path: Path) -> None:
-    assert load(tmp_path, [gsm8k_row(answer="40")]).manifest["format"] == "sample"
-
-
 def test_the_hub_set_is_its_test_split() -> None:
     hub = Hub([gsm8k_row(number) for number in range(300)])
     found = load_dataset_examples("gsm8k", load_rows=hub)
@@ -49,12 +45,6 @@ def test_the_hub_set_is_its_test_split() -> None:
         ("Calculator", "LLM"),
     )
     assert (len(found.examples), found.split) == (100, "test")
-
-
-def test_a_csv_file_is_the_same(tmp_path: Path) -> None:
-    (tmp_path / "test.csv").write_text('question,answer\n"How many?","1+1=<<1+1=2>>2\n#### 2"\n')
-    (example,) = load_dataset_examples(str(tmp_path / "test.csv")).examples
-    assert (example.answers, example.chain) == (("2",), (step("1+1", "2"),))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,6 @@ def test_an_unknown_data_set_names_those_there_are(dataset: str, message: str) -
     ("changes", "options", "message"),
     [
         ({"questions": "none.jsonl"}, {}, "names 'none.jsonl', and there is no such file"),
-        ({"corpus": "none.jsonl"}, {}, "names 'none.jsonl', and there is no such file"),
         ({"questions": ""}, {}, "no questions; give 'questions', 'generator' or a \\[hub\\] table"),
         ({"format": "triviaqa"}, {}, "dataset.toml says format = 'triviaqa', but the rows are 'sample'"),
         ({}, {"split": "train"}, "unknown split 'train'; available: validation"),

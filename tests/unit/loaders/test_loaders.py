@@ -21,7 +21,6 @@ from loader_rows import (
     own_set,
     sample_row,
     triviaqa_row,
-    written,
 )
 
 from rewoo_bench import ScriptedModel, evaluate
@@ -57,13 +56,6 @@ def test_a_bridge_whose_pages_dont_name_each_other_is_two_look_ups(tmp_path: Pat
     assert only(tmp_path, [hotpotqa_row(context=context)]).chain == (Hop("Book", ""), Hop("Ann Ek", "Lund"))
 
 
-def test_a_page_is_named_without_what_tells_it_from_its_namesakes(tmp_path: Path) -> None:
-    context = [["Ann Ek (writer)", ["She lived in Lund."]], ["Book", ["It was written by Ann Ek."]]]
-    facts = [["Ann Ek (writer)", 0], ["Book", 0]]
-    first, last = only(tmp_path, [hotpotqa_row(context=context, supporting_facts=facts)]).chain
-    assert (first.value, last.title) == ("Ann Ek", "Ann Ek (writer)")
-
-
 def test_the_pages_of_a_comparison_stay_in_order_and_a_yes_is_on_none_of_them(tmp_path: Path) -> None:
     row = hotpotqa_row(type="comparison", answer="yes")
     assert only(tmp_path, [row]).chain == (Hop("Ann Ek", ""), Hop("Book", ""))
@@ -75,12 +67,6 @@ def test_hugging_face_rows_are_the_official_rows_in_every_kind_of_file(tmp_path:
     assert load(tmp_path, [hotpotqa_hub_row(1), hotpotqa_hub_row(2)], name).examples == expected
 
 
-def test_json_lines_are_seen_whatever_the_ending(tmp_path: Path) -> None:
-    lines = written(tmp_path, "a.jsonl", [hotpotqa_row(1), hotpotqa_row(2)]).rename(tmp_path / "a.json")
-    lines.write_bytes(b"\xef\xbb\xbf\n" + lines.read_bytes() + b"\n")
-    assert [example.id for example in load_dataset_examples(str(lines)).examples] == ["id1", "id2"]
-
-
 def test_triviaqa_answers_are_value_and_aliases_once_each(tmp_path: Path) -> None:
     example = only(tmp_path, [triviaqa_row()], "a.jsonl")
     assert (example.answers, example.kind, example.chain) == (("Mars", "The Red Planet"), "trivia", ())
@@ -89,15 +75,6 @@ def test_triviaqa_answers_are_value_and_aliases_once_each(tmp_path: Path) -> Non
 def test_triviaqa_documents_are_the_pages_that_have_text(tmp_path: Path) -> None:
     example = only(tmp_path, [triviaqa_row()], "a.parquet")
     assert example.documents == (Document("Mars", "Mars is red."), Document("Web", "Seen on the web."))
-
-
-def test_pages_without_a_title_are_a_page_each(tmp_path: Path) -> None:
-    found = {"title": ["", None], "search_context": ["Mars is red.", "Venus is hot."]}
-    [_, *others] = only(tmp_path, [triviaqa_row(search_results=found)], "a.parquet").documents
-    assert others == [Document("Mars is red.", "Mars is red."), Document("Venus is hot.", "Venus is hot.")]
-    pages = [{"text": "Mars is red."}, {"title": None, "text": "Venus is hot."}]
-    own = only(tmp_path, [sample_row(documents=pages, chain=[])], "b.jsonl")
-    assert [page.title for page in own.documents] == ["Mars is red.", "Venus is hot."]
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -150,14 +127,6 @@ def test_a_file_says_its_style_its_scoring_and_what_it_was(tmp_path: Path) -> No
     assert json.loads(json.dumps(found.manifest)) == found.manifest
 
 
-def test_a_folder_of_ones_own_brings_questions_and_corpus(tmp_path: Path) -> None:
-    folder = own_set(tmp_path, corpus="passages.jsonl")
-    (folder / "passages.jsonl").write_text('{"title": "Lund", "text": "A town."}\n')
-    found = load_dataset_examples(str(folder))
-    assert (found.name, found.split, found.corpus) == ("mine", "validation", folder / "passages.jsonl")
-    assert found.manifest["source"]["file"] == "mine/questions.jsonl"
-
-
 def test_a_hub_set_takes_its_default_limit_from_the_stream_of_its_default_split() -> None:
     hub = Hub([hotpotqa_hub_row(number) for number in range(300)])
     found = load_dataset_examples("hotpotqa", load_rows=hub)
@@ -171,21 +140,6 @@ def test_a_named_configuration_shows_in_the_name() -> None:
     found = load_dataset_examples("triviaqa:rc.wikipedia", split="train", limit=2000, load_rows=hub)
     assert hub.asked == ("mandarjoshi/trivia_qa", "rc.wikipedia", "train", False)
     assert (found.name, found.split, len(found.examples)) == ("triviaqa:rc.wikipedia", "train", 3)
-
-
-def test_rows_are_the_same_through_hugging_face_datasets(tmp_path: Path) -> None:
-    import datasets
-
-    datasets.disable_progress_bars()
-    rows = [hotpotqa_hub_row(number) for number in range(20)]
-    path = str(tmp_path / "rows.parquet")
-    datasets.Dataset.from_list(rows).to_parquet(path)
-    streamed = datasets.load_dataset("parquet", data_files=path, split="train", streaming=True)
-    cached = datasets.load_dataset("parquet", data_files=path, split="train", cache_dir=str(tmp_path))
-    expected = load_dataset_examples("hotpotqa", limit=7, load_rows=Hub(rows)).examples
-    for source in (streamed, cached):
-        assert load_dataset_examples("hotpotqa", limit=7, load_rows=Hub(source)).examples == expected
-    assert load_dataset_examples(path, limit=7).examples == expected
 
 
 def test_the_bundled_sample_comes_whole_with_its_passages() -> None:
@@ -233,23 +187,6 @@ def test_a_list_in_a_cell_is_read_as_its_items(tmp_path: Path, cell: str, answer
     assert only_of(tmp_path / "mine.csv").answers == answers
 
 
-@pytest.mark.parametrize(
-    "gold",
-    [
-        {"answer": ["1811", "in 1811"]},
-        {"answers": ["1811", "in 1811"]},
-        {"golden_answers": ["1811", "in 1811"]},
-        {"answer": "['1811', 'in 1811']"},
-    ],
-)
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
-def test_answers_are_read_under_each_of_their_names(tmp_path: Path, name: str, gold: dict[str, Any]) -> None:
-    row = {"id": "test_0", "question": "When was it built?", **gold, "metadata": {"source": "x"}}
-    found = load(tmp_path, [row], name)
-    assert found.examples[0].answers == ("1811", "in 1811")
-    assert found.manifest["format"] == "sample"
-
-
 def test_rows_of_kilt_are_read(tmp_path: Path) -> None:
     provenance = [{"wikipedia_id": "12", "title": "Bell Rock"}]
     output = [{"answer": "1811", "provenance": provenance}, {"provenance": provenance}, {"answer": "in 1811"}]
@@ -258,13 +195,6 @@ def test_rows_of_kilt_are_read(tmp_path: Path) -> None:
     assert (example.id, example.question, example.answers) == ("5ab2", "When was it built?", ("1811", "in 1811"))
     with pytest.raises(DataError, match="row 1: no answer under 'output'"):
         load(tmp_path, [{"id": "5ab2", "input": "When?", "output": [{"provenance": provenance}]}], "b.jsonl")
-
-
-@pytest.mark.parametrize(
-    "row", [sample_row() | {"id": 7}, hotpotqa_row() | {"_id": 7}, triviaqa_row() | {"question_id": 7}]
-)
-def test_a_whole_number_is_an_id(tmp_path: Path, row: dict[str, Any]) -> None:
-    assert only(tmp_path, [row]).id == "7"
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
@@ -323,14 +253,3 @@ def test_a_scorer_that_fails_is_the_questions_error(tmp_path: Path, scoring: str
     (result,) = anyio.run(lambda: evaluate(folder, ["direct"], model=ScriptedModel(["Answer: Lund"])))
     assert result.score is None
     assert message in str(result.error)
-
-
-def test_numbers_and_truth_values_are_answers(tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    golds = [0.25, 4.0, 7, True, "Lund"]
-    path.write_text("".join(json.dumps({"question": f"{gold}?", "answer": gold}) + "\n" for gold in golds))
-    examples = load_dataset_examples(str(path)).examples
-    assert [example.answers for example in examples] == [("0.25",), ("4.0",), ("7",), ("true",), ("Lund",)]
-    path.write_text(json.dumps({"question": "Which?", "answer": [{"x": 1}]}))
-    with pytest.raises(DataError, match=r"'answer' has \{'x': 1\}, expected a text or a number"):
-        load_dataset_examples(str(path))

@@ -53,22 +53,6 @@ def test_branches_join_in_the_hop_that_refers_to_both(tmp_path: Path) -> None:
     assert (example.kind, example.chain[2].ask) == ("3hop2", "Where in that did that, a poet, live")
 
 
-def test_paragraphs_of_one_title_are_pages_of_their_own(tmp_path: Path) -> None:
-    paragraphs = [
-        paragraph(0, "Ann Ek", "Ann Ek was a poet."),
-        paragraph(1, "Tide Songs", TIDE),
-        paragraph(2, "Ann Ek", "She lived in Lund."),
-        paragraph(3, "Ann Ek (2)", "Another person."),
-        paragraph(4, "ANN EK", "Much later."),
-    ]
-    steps = [sub_question("Tide Songs >> author", "Ann Ek", 1), sub_question("Where did #1 live?", "Lund", 2)]
-    example = only(tmp_path, [musique_row(paragraphs=paragraphs, question_decomposition=steps)])
-    titles = [page.title for page in example.documents]
-    assert titles == ["Ann Ek", "Tide Songs", "Ann Ek (3)", "Ann Ek (2)", "ANN EK (4)"]
-    assert [page.text for page in example.documents] == [row["paragraph_text"] for row in paragraphs]
-    assert example.chain[1].title == "Ann Ek (3)"
-
-
 def test_a_long_paragraph_comes_in_parts_and_the_hop_goes_to_the_part_with_its_value(tmp_path: Path) -> None:
     paragraphs = [paragraph(0, "Lund", f"{LONG} Ann Ek lived there."), paragraph(1, "Tide Songs", TIDE)]
     steps = [

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.evaluation.api import bench
-from rewoo_bench.evaluation.inputs import input_notes
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.loaders.sampling import join, split_objectives
 from rewoo_bench.runners.architecture import load_architecture
@@ -119,13 +118,6 @@ def test_rows_are_read_until_there_are_enough_tasks(tmp_path: Path, limit: int) 
     assert (tasks.manifest["limit"], tasks.manifest["rows"]) == (limit, 60)
 
 
-def test_a_bar_in_an_answer_makes_no_answer_more() -> None:
-    alone = [Example("a", "?", ("Tag | Nacht", "Tag|Nacht")), Example("b", "?", ("7. Mai",))]
-    [task] = join(alone, 2)
-    score = find_scorer("hotpotqa?objectives=2")("Tag Nacht | 7. Mai", task.answers)
-    assert (score.exact_match, score.objectives_right) == (True, 1)
-
-
 GOLD = ["Oslo | 1990 | yes", "Christiania | 1990 | yes"]
 
 
@@ -175,12 +167,3 @@ def test_a_misspelt_or_misplaced_option_is_told_where_it_belongs() -> None:
         load_dataset_examples("sample?objective=3")
     with pytest.raises(SpecError, match=r"objectives is an option of the data set: --dataset 'NAME\?objectives=3'"):
         load_architecture("rewoo-lazy?objectives=3", style="multihop")
-
-
-def test_questions_that_fill_no_task_are_said() -> None:
-    whole = load_dataset_examples("sample?objectives=3")
-    assert input_notes(whole, (), None) == [
-        "sample?objectives=3: 33 tasks of 3 questions; 1 question fills no task and is left out"
-    ]
-    assert input_notes(load_dataset_examples("sample?objectives=5"), (), None) == []
-    assert input_notes(load_dataset_examples("sample?objectives=3", limit=2), (), 2) == []

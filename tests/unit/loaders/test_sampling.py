@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -40,25 +39,6 @@ def test_the_order_of_the_rows_does_not_matter(rows: list[Example]) -> None:
 
 def test_another_seed_gives_another_sample() -> None:
     assert set(ids(EXAMPLES, 20, seed=0)) != set(ids(EXAMPLES, 20, seed=1))
-
-
-def test_only_the_sample_is_kept_while_rows_stream_by() -> None:
-    alive: list[int] = []
-
-    class Counted(str):
-        __slots__ = ()
-
-        def __del__(self) -> None:
-            alive[-1] -= 1
-
-    def stream() -> Iterator[Example]:
-        alive.append(0)
-        for number in range(500):
-            alive[-1] += 1
-            yield Example(f"q{number}", Counted("Question?"), ("Oslo",))
-            assert alive[-1] <= 12  # 10 in the sample, one on its way in, one on its way out
-
-    assert len(select(stream(), limit=10, seed=0).examples) == 10
 
 
 def test_a_duplicate_id_names_both_rows() -> None:

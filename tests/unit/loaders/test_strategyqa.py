@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from loader_rows import Hub, load, only, strategyqa_hub_row, strategyqa_row
+from loader_rows import Hub, only, strategyqa_hub_row, strategyqa_row
 
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.types import Example, Hop
@@ -39,9 +39,3 @@ def test_answers_are_yes_or_no(tmp_path: Path, answer: object, gold: str) -> Non
 def test_evidence_of_another_form_is_no_error(tmp_path: Path, evidence: object) -> None:
     chain = only(tmp_path, [strategyqa_row(evidence=evidence)]).chain
     assert [hop.title for hop in chain] in ([], ["Swan"])
-
-
-def test_a_lone_file_is_scored_as_yes_or_no(tmp_path: Path) -> None:
-    found = load(tmp_path, [strategyqa_row(answer=True)], "dev.jsonl")
-    assert (found.name, found.scoring) == ("dev", "yes_no")
-    assert found.scorer("Yes, they could.", found.examples[0].answers).exact_match

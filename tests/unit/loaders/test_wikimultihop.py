@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loader_rows import Hub, hotpotqa_row, load, only, written
+from loader_rows import Hub, load, only, written
 from multihop_rows import TIDE, wiki_hub_row, wiki_row, wiki_table_row, wiki_text_row
 
 from rewoo_bench.errors import DataError
@@ -48,11 +48,6 @@ def test_the_forms_of_the_hub_are_the_official_rows(
     found = load(tmp_path, [form(1), form(2)], name)
     assert list(found.examples) == list(load(tmp_path, [wiki_row(1), wiki_row(2)]).examples)
     assert (found.manifest["format"], found.scoring, found.manifest["with_chain"]) == ("2wiki", "hotpotqa", 2)
-
-
-def test_neither_set_is_mistaken_for_the_other(tmp_path: Path) -> None:
-    assert load(tmp_path, [hotpotqa_row()]).manifest["format"] == "hotpotqa"
-    assert load(tmp_path, [wiki_row(evidences=[])]).manifest["format"] == "2wiki"
 
 
 def test_the_name_reads_the_validation_rows_of_the_hub() -> None:
@@ -105,25 +100,12 @@ def test_a_subject_of_another_name_is_the_supporting_page_left_over(tmp_path: Pa
     ]
 
 
-def test_a_value_that_its_page_doesnt_show_leads_nowhere(tmp_path: Path) -> None:
-    triples = [["Tide Songs", "author", "Ek, Ann"], ["Ann Ek", "residence", "Lund"]]
-    chain = only(tmp_path, [wiki_row(evidences=triples)]).chain
-    assert [(hop.value, hop.needs) for hop in chain] == [("", ()), ("Lund", ())]
-
-
 @pytest.mark.parametrize(
     "changes", [{"evidences": []}, {"evidences": None}, {"supporting_facts": [["Ann Ek", 0]]}, {"evidences": "[]"}]
 )
 def test_without_evidence_or_without_a_page_for_it_there_is_no_chain(tmp_path: Path, changes: dict[str, Any]) -> None:
     found = load(tmp_path, [wiki_row(**changes)])
     assert (found.examples[0].chain, found.manifest["with_chain"]) == ((), 0)
-
-
-def test_rows_without_context_keep_their_chain(tmp_path: Path) -> None:
-    row = wiki_row()
-    del row["context"]
-    example = only(tmp_path, [row])
-    assert (example.documents, example.chain) == ((), CHAIN)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import rewoo_bench
@@ -63,15 +61,3 @@ def test_questions_are_chosen_by_outcome() -> None:
 def test_a_wrong_argument_is_one_error(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         rewoo_bench.show(**arguments)
-
-
-def test_what_an_unmetered_question_took_is_called_unknown(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(GOLDEN, run)
-    rows = pq.read_table(run / "questions.parquet")
-    flags = pa.array([["unmetered"]] * len(rows), pa.list_(pa.string()))
-    kept = [name for name in rows.column_names if name != "flags"]
-    pq.write_table(rows.select(kept).append_column("flags", flags), run / "questions.parquet")
-    head = str(rewoo_bench.show(run, "barber of seville", architectures=["rewoo"]))
-    assert "tokens and calls unknown" in " ".join(head.split())
-    assert "$" not in head

@@ -115,12 +115,6 @@ def test_a_claim_has_its_measured_value_with_its_interval() -> None:
     assert all("inf" not in each["measured"] for each in claims)
 
 
-def test_a_bound_that_is_infinite_is_called_none(tmp_path: Path) -> None:
-    rows = [*questions(1), *questions(1, architecture="react")]
-    run = written(tmp_path / "run", rows, changed("dataset", format="hotpotqa"))
-    assert any("[no interval]" in each["measured"] for each in claim_lines([run]))
-
-
 def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
     run = written(tmp_path / "run", [*questions(4), *questions(4, architecture="react")])
     pricing = Pricing("gpt-5-mini's prices", "gpt-5-mini's prices are those of a sheet")
@@ -128,13 +122,6 @@ def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
     assert said in head_of(run, pricing=pricing)["threats"]
     unknown = head_of(run, pricing=Pricing(note="no dollars: no prompts"))["threats"]
     assert "No dollars: no prompts." in unknown
-
-
-def test_the_dollars_of_one_architecture_name_their_prices(tmp_path: Path) -> None:
-    alone = head_of(written(tmp_path / "run", questions(4, cost_usd=0.001)))["threats"]
-    at = "Dollars are under prices that run.json doesn't name, cached input as the endpoint counted it."
-    assert at in alone
-    assert at not in head_of(written(tmp_path / "free", questions(4, cost_usd=None)))["threats"]
 
 
 def test_the_table_has_the_shares_in_loops() -> None:

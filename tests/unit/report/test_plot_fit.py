@@ -138,24 +138,6 @@ def test_a_figure_that_was_asked_for_and_cant_be_drawn_gives_the_reason(chains: 
     assert "pareto" not in dict(draw(read([chains])))
 
 
-def test_bad_files_and_folders_are_a_line_each(
-    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    damaged = made_run(tmp_path / "damaged", ["rewoo", "react"])
-    (damaged / "calls.parquet").write_bytes(b"PAR1")
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    for said, *arguments in (
-        ("damaged/calls.parquet: not a parquet file, or a damaged one: ", damaged),
-        (f"can't write figures to {str(tmp_path / 'file' / 'x')!r}: Not a directory", chains, "--out",
-         tmp_path / "file" / "x"),
-    ):  # fmt: skip
-        with pytest.raises(SystemExit) as ended:
-            main(["plot", *map(str, arguments), "--only", "parts"])
-        assert ended.value.code == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert said in line
-
-
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 def test_names_of_a_foreign_run_are_one_line_and_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["rewoo", "$E$_x^2 <b>@all</b>", "red\x1b[31m\nname", "日本"]
@@ -174,18 +156,3 @@ def test_names_of_a_foreign_run_are_one_line_and_no_markup(tmp_path: Path, capsy
     for picture in pictures(run, only=["latency"]).values():
         check_fits(picture.figure)
         assert "$E$_x^2 <b>@all</b>" in [text.get_text() for text in shown(picture.figure)]
-
-
-def test_empty_cells_and_no_tokens_are_left_out(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", ["rewoo", "react", "cot"])
-    rows = rewoo_bench.load(run)
-    for name in ("total_tokens", "input_tokens", "latency_s", "started_at", "f1"):
-        rows.loc[rows.index[::3], name] = None
-    write_questions(run, rows)
-    assert list(pictures(run)) == ["ratio", "pareto", "latency", "paper"]
-    for tokens in (0, None):
-        write_questions(run, rows.assign(total_tokens=tokens))
-        drawn = pictures(run)
-        assert list(drawn) == ["latency", "paper"]
-        assert "4.93× in the paper." in drawn["paper"].caption
-        check_fits(drawn["paper"].figure)

@@ -262,15 +262,3 @@ def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made
     said = f"A look-up costs ReAct its whole prompt again, ReWOO {round(law.law.step)} tokens"
     assert said in picture.markdown
     assert "may reach beyond the points" in picture.caption
-
-
-def test_failed_rows_are_told_and_a_replay_has_no_latency(tmp_path: Path) -> None:
-    run = model_run(tmp_path / "run", latency_s=None)
-    rows = rewoo_bench.load(run)
-    rows = rows.astype({"stop_reason": str})
-    rows.loc[0, ["exact_match", "stop_reason"]] = [None, "error"]
-    write_questions(run, rows)
-    skipped: dict[str, str] = {}
-    drawn = dict(draw(read([run]), only=["pareto", "latency"], on_skip=skipped.__setitem__))
-    assert "(left out, failed by the infrastructure: ReWOO 1)" in drawn["pareto"].caption
-    assert skipped == {"latency": "needs latency_s, which replayed and resumed questions lack"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -21,13 +20,6 @@ MODELS = Path(__file__).parents[2] / "golden" / "models"
 END = b"</body>\n</html>\n"
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
-    write_page([GOLDEN], tmp_path / "link.html", figures=False)
-    assert (tmp_path / "link.html").is_symlink()
-    assert (tmp_path / "page.html").read_bytes().endswith(END)
-
-
 def test_without_javascript_the_page_has_its_summary_and_comparison(tmp_path: Path) -> None:
     sizes = {"rewoo": 1000, "<b>react": 2000}
     lines = [row(n, architecture=name, total_tokens=tokens) for name, tokens in sizes.items() for n in range(3)]
@@ -39,18 +31,6 @@ def test_without_javascript_the_page_has_its_summary_and_comparison(tmp_path: Pa
     assert "<td>&lt;b&gt;react</td>" in plain[1]
     assert "In tokens &lt;b&gt;react and rewoo are too close to call." in plain[1]
     assert "<b>" not in plain[1]
-
-
-def test_a_page_goes_into_a_pipe(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-        size = write_page([GOLDEN], pipe, figures=False)
-        try:
-            assert pipe.is_fifo()
-            assert len(reader.communicate(timeout=60)[0]) == size
-        finally:
-            reader.kill()
 
 
 def test_a_page_on_standard_output_is_alone_there() -> None:

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place
-from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, nearest_sentences, shares
-from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tokens import count_tokens
 
@@ -72,20 +69,6 @@ async def test_a_model_sums_up_and_is_asked_through_the_meter() -> None:
     assert model.requests[0].max_tokens == 12
     assert model.requests[0].messages[1].content == f"Looking for: Where was Utzon born?\n\n{PAGE}"
     assert evidence_budget.cuts[0]["kept"] == count_tokens(kept)
-
-
-@pytest.mark.anyio
-async def test_a_summary_that_is_empty_or_too_long_is_no_harm() -> None:
-    empty, _ = await admit("llm", PAGE, 5, ScriptedModel([" "]))
-    long, _ = await admit("llm", PAGE, 5, ScriptedModel(["word " * 50]))
-    assert (PAGE.startswith(empty), count_tokens(empty) <= 5, count_tokens(long) <= 5) == (True, True, True)
-
-
-def test_a_summary_needs_a_prompt_which_is_missed_before_the_first_question() -> None:
-    prompts = load_architecture("direct", style="multihop").prompts
-    texts = {"planner": "", "solver": ""}
-    with pytest.raises(SpecError, match="no prompt 'summary'"):
-        ReWOO(Prompts(texts, prompts.exemplars), ReWOOSettings(shorten="llm"))
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 1000), max_size=12), st.integers(12, 2000))

@@ -8,7 +8,6 @@ import pytest
 from parts import Told, said, toolbox
 
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.events import Event, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.replies import gives_up
 from rewoo_bench.runners.rewoo_react import ReWOOReAct, ReWOOReActSettings
@@ -86,34 +85,10 @@ async def test_react_has_few_turns() -> None:
     assert [request.role for request in model.requests].count("agent") == 4
 
 
-@pytest.mark.parametrize(
-    ("guards", "stop_reason", "turns"),
-    [
-        ({}, "step_limit", 4),
-        ({"repeat_guard": "stop"}, "repeated", 3),
-        ({"react": {"max_steps": 4, "repeat_guard": "stop"}}, "repeated", 3),
-        ({"react": {"max_steps": 4, "repeat_guard": "stop"}, "repeat_guard": "none"}, "step_limit", 4),
-    ],
-)
-async def test_a_guard_of_its_own_takes_the_place_of_reacts(
-    guards: dict[str, Any], stop_reason: str, turns: int
-) -> None:
-    trajectory, model, _ = await ask([PLAN, *[LOOK] * 4], empty_for("river"), **guards)
-    roles = [request.role for request in model.requests]
-    assert (trajectory.stop_reason, roles.count("agent")) == (stop_reason, turns)
-
-
 async def test_the_planner_sees_only_its_own_tools() -> None:
     lookup = Told(name="Lookup")
     _, model, _ = await ask([PLAN, "Answer: Neva"], Told(), lookup, plan_tools=("Search",))
     assert "Lookup[" not in model.requests[0].messages[0].content
-
-
-async def test_the_fallback_is_told() -> None:
-    heard: list[Event] = []
-    with listening(heard.append):
-        await ask([PLAN, FINISH], empty_for("river"))
-    assert [event.data for event in heard if event.kind == "fallback_started"] == [{"reason": "empty_slot"}]
 
 
 @pytest.mark.parametrize(

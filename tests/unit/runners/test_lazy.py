@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import anyio
 import pytest
 from parts import Told, toolbox
 
-from rewoo_bench.errors import SpecError, ToolError
+from rewoo_bench.errors import ToolError
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.prompts import Prompts
-from rewoo_bench.runners.rewoo import ReWOO, ReWOOSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
-from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.types import Message, Trajectory
 
 QUESTION = "Which river flows through the Hermitage's city?"
@@ -94,25 +90,6 @@ async def test_a_solver_answers_from_the_steps_of_all_plans() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_new_plan_is_asked_for_with_errors_as_short_as_evidence() -> None:
-    def fail(query: str) -> str:
-        raise ToolError("long trace " * 1000)
-
-    lines = [f"#E{n} = Search[page {n}]" for n in range(1, 5)]
-    model = ScriptedModel([*lines, "Answer: Neva"])
-    settings = ReWOOSettings(replan="on_failure", max_replans=3, slot_tokens=50, map_tokens=90)
-    runner = ReWOO(load_architecture("rewoo?replan=on_failure", style="multihop").prompts, settings)
-    await runner.run(QUESTION, model=model, tools=toolbox(Told(fail)))
-    shown = [
-        sum(count_tokens(result) for result in re.findall("(?m)^Result: (.*)$", request.messages[-1].content))
-        for request in model.requests[1:4]
-    ]
-    assert 40 < shown[0] <= 50
-    assert 80 < shown[1] <= 90
-    assert 80 < shown[2] <= 90
-
-
-@pytest.mark.anyio
 async def test_steps_that_run_at_the_same_time_come_to_their_end() -> None:
     async def slowly(query: str) -> str:
         await anyio.sleep(0.01 if query == "lost" else 0.05)
@@ -162,26 +139,6 @@ async def test_replans_and_steps_are_bounded() -> None:
 
 
 @pytest.mark.anyio
-async def test_nothing_is_planned_anew_by_default() -> None:
-    text = ["Plan: a\n#E1 = Search[lost]", "Answer: Neva"]
-    trajectory, model, _ = await ask("rewoo", text)
-    assert (trajectory.replans, len(model.requests)) == (0, 2)
-    assert load_architecture("rewoo?replan=on_failure", style="multihop").manifest["settings"]["max_replans"] == 8
-    assert (
-        load_architecture("rewoo?replan=on_failure&max_replans=1", style="multihop").manifest["settings"]["max_replans"]
-        == 1
-    )
-
-
-def test_a_missing_prompt_is_found_before_the_first_question() -> None:
-    prompts = load_architecture("rewoo", style="multihop").prompts
-    without = Prompts({name: text for name, text in prompts.texts.items() if name != "replan"}, prompts.exemplars)
-    with pytest.raises(SpecError, match="has no prompt 'replan'"):
-        ReWOO(without, ReWOOSettings(replan="on_failure"))
-    ReWOO(Prompts({"planner": "$tools $max_steps"}), ReWOOSettings(solver=False))  # needs no prompt of a solver
-
-
-@pytest.mark.anyio
 async def test_every_turn_of_the_twin_sends_the_whole_trace() -> None:
     lines = [turn("Search", "Hermitage"), turn("Search", "{{E1}}"), turn("Finish", "Neva")]
     trajectory, model, search = await ask("react-json", lines)
@@ -215,19 +172,3 @@ async def test_an_unusable_turn_of_the_twin_is_told_so(bad: str, told: str) -> N
     assert model.requests[1].messages[-1].content.startswith(f"Result of E1: {told}")
     ended, model, _ = await ask("react-json?max_repairs=1", lambda messages, role: bad)
     assert (ended.stop_reason, len(model.requests)) == ("unparsable", 2)
-
-
-@pytest.mark.anyio
-async def test_a_failed_result_of_the_twin_is_no_input() -> None:
-    lines = [turn("Search", "lost"), turn("Search", "{{E1}}"), turn("Finish", "Neva")]
-    _, model, search = await ask("react-json", lines)
-    assert search.asked == ["lost"]
-    assert model.requests[2].messages[-1].content == "Result of E2: There is no result of E1; there are: none."
-
-
-@pytest.mark.anyio
-async def test_the_twin_answers_at_its_limit_where_it_is_asked_to() -> None:
-    lines = [turn("Search", "a"), turn("Finish", "Neva")]
-    trajectory, model, _ = await ask("react-json?max_steps=1&answer_at_limit=true", lines)
-    assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
-    assert "No turn is left" in model.requests[1].messages[-1].content

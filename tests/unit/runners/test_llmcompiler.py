@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from parts import Told, said, toolbox
 from writing_models import Pieces, WritingModel
 
-from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError
-from rewoo_bench.events import Event, current_place, listening
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.llmcompiler import LLMCompiler, LLMCompilerSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel
@@ -56,15 +54,6 @@ async def test_a_plan_and_one_join_answer_the_question() -> None:
     assert search.asked == ["Hermitage", "page of Hermitage"]
     assert trajectory.evidence == {"E1": "page of Hermitage", "E2": "page of page of Hermitage"}
     assert [step["args"] for step in trajectory.plan or ()] == ["Hermitage", "{{E1}}"]
-
-
-async def test_the_joiner_sees_question_tasks_and_results() -> None:
-    _, model = await ask([PLAN, ANSWER])
-    system, *shots, user = model.requests[1].messages
-    assert system == PROMPTS.system("joiner")
-    assert QUESTION not in said(tuple(shots))
-    assert '2. Search("$1")\nResult: page of page of Hermitage' in user.content
-    assert user.content.count(QUESTION) == 2
 
 
 async def test_a_task_starts_when_its_line_has_ended_and_before_the_plan_does() -> None:
@@ -117,14 +106,6 @@ async def test_tasks_that_do_not_need_each_other_run_at_the_same_time() -> None:
     assert arguments(trajectory) == ["0", "1"]
 
 
-async def test_a_second_attempt_with_the_same_lines_runs_nothing_twice() -> None:
-    search = Told()
-    pieces: Pieces = ['1. Search("Hermitage")\n2. Se', anyio.wait_all_tasks_blocked, "", PLAN]
-    trajectory = await write([pieces], [PLAN], search)
-    assert search.asked == ["Hermitage", "page of Hermitage"]
-    assert trajectory.notes["discarded"] == []
-
-
 async def test_a_task_that_the_plan_does_not_have_in_the_end_is_discarded_with_all_that_use_it() -> None:
     hanging = anyio.Event()
 
@@ -144,21 +125,6 @@ async def test_a_task_that_the_plan_does_not_have_in_the_end_is_discarded_with_a
     assert [(each["id"], each["ended"]) for each in trajectory.notes["discarded"]] == [
         ("E1", True), ("E2", True), ("E3", False)
     ]  # fmt: skip
-
-
-async def test_a_stream_that_goes_another_way_starts_its_own_tasks_at_once() -> None:
-    search = Told()
-    seen: list[list[str]] = []
-
-    async def look() -> None:
-        await anyio.wait_all_tasks_blocked()
-        seen.append(list(search.asked))
-
-    pieces: Pieces = ['1. Search("a")\n2. S', look, "", '1. Search("b")\n', look, "2. join()"]
-    trajectory = await write([pieces], ['1. Search("b")\n2. join()'], search)
-    assert seen == [["a"], ["a", "b"]]
-    assert arguments(trajectory) == ["b"]
-    assert len(trajectory.notes["discarded"]) == 1
 
 
 async def test_only_tasks_that_can_run_start_early() -> None:
@@ -204,12 +170,6 @@ async def test_a_replan_sees_what_was_found_and_numbers_on() -> None:
     assert (trajectory.answer, trajectory.replans, list(trajectory.evidence or ())) == ("Neva", 1, ["E1", "E2", "E3"])
 
 
-async def test_the_tasks_that_any_plan_lost_are_counted() -> None:
-    plans = {"planner": [PLAN, '2. Search("b")\n3. join()'], "solver": [REPLAN, ANSWER]}
-    trajectory, _ = await ask(plans, max_replans=1, max_steps=1, too_long="truncate")
-    assert (arguments(trajectory), trajectory.notes["dropped_steps"]) == (["Hermitage", "b"], 1)
-
-
 @pytest.mark.parametrize("max_replans", [0, 1, 3])
 async def test_replans_are_bounded_and_the_last_joiner_can_only_answer(max_replans: int) -> None:
     planners = [f'{n}. Search("page {n}")\n' for n in range(1, 9)]
@@ -248,24 +208,6 @@ async def test_a_joiner_that_says_neither_is_read_as_an_answer(
     assert (trajectory.answer, trajectory.stop_reason) == (answer, stop_reason)
 
 
-async def test_calls_are_named_by_planner_task_and_joiner() -> None:
-    places: list[str] = []
-
-    def note(query: str) -> str:
-        places.append(current_place().name)
-        return query
-
-    model = ScriptedModel([PLAN, REPLAN, '3. Search("c")\n', ANSWER])
-    meter = Meter({"": model})
-    tools = meter.wrap(toolbox(Told(note)))
-    await compiler(max_replans=1).run(QUESTION, model=meter, tools=tools)
-    assert places == ["E1", "E2", "E3"]
-    called = [(call.place.name, call.place.level) for call in meter.calls]
-    assert sorted(called) == [
-        ("E1", 0), ("E2", 1), ("E3", 0), ("joiner 0", 0), ("joiner 1", 0), ("planner 0", 0), ("planner 1", 0)
-    ]  # fmt: skip
-
-
 async def test_an_error_of_a_task_ends_the_planner_and_is_raised_as_it_is() -> None:
     async def limited(query: str) -> str:
         raise LimitReached("token_limit", "used 9 of 8 tokens")
@@ -297,18 +239,6 @@ async def test_a_failing_planner_ends_the_tasks_that_it_has_started() -> None:
     with pytest.raises(ModelError, match="down"), anyio.fail_after(30):
         await compiler().run(QUESTION, model=model, tools=toolbox(Told(hang)))
     assert ended == ["a"]
-
-
-async def test_events_tell_what_is_started_finished_and_discarded() -> None:
-    heard: list[Event] = []
-    with listening(heard.append):
-        await write([['1. Search("a")\n', anyio.wait_all_tasks_blocked]], [PLAN])
-    kinds = [(event.kind, event.step) for event in heard]
-    assert kinds[:4] == [
-        ("planner_started", None), ("step_started", "E1"), ("step_finished", "E1"), ("plan_created", None)
-    ]  # fmt: skip
-    assert kinds.count(("step_discarded", "E1")) == 1
-    assert kinds[-2:] == [("solver_started", None), ("answered", None)]
 
 
 LINES = [

@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parts import toolbox
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.notation.plan_checks import read_checked
-from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, read_plan, write_plan
+from rewoo_bench.runners.notation.plan_formats import complete_steps, read_plan, write_plan
 
 TOWER = """1. Search("Kuala Lumpur Tower")
 2. LLM("Who designed it? Context: $1")
@@ -87,17 +85,6 @@ def test_every_fault_of_form_is_told(text: str, faults: list[str]) -> None:
     with pytest.raises(PlanError) as caught:
         read_plan(text, "numbered")
     assert list(caught.value.faults) == faults
-
-
-def test_a_plan_may_use_what_an_earlier_one_found_and_not_its_numbers() -> None:
-    plan, faults, _ = read_checked('3. Search("$1")', "numbered", toolbox(), 8, done=["E1", "E2"])
-    assert plan is not None
-    assert faults == []
-    _, faults, _ = read_checked('2. Search("{{E7}}")', "numbered", toolbox(), 8, done=["E1", "E2"])
-    assert [as_numbered(fault) for fault in faults] == [
-        "$2 was done by an earlier plan; number on from there",
-        "$2 uses $7, which no step defines",
-    ]
 
 
 texts = st.lists(

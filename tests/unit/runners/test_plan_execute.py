@@ -58,32 +58,12 @@ async def test_it_may_answer_at_once() -> None:
     assert (trajectory.answer, len(model.requests), trajectory.steps) == ("Neva", 1, ())
 
 
-async def test_numbered_lines_after_an_answer_are_no_plan() -> None:
-    trajectory, _ = await ask(["Answer: Neva\n\n1. It flows through the city.\n2. No other river does."])
-    assert (trajectory.answer, trajectory.stop_reason, trajectory.steps) == ("Neva", "answered", ())
-    trajectory, _ = await ask([f"Answer:\n{PLAN}\nAnswer: none yet", ACTION, "Answer: Neva"], max_steps=2)
-    assert trajectory.answer == "none yet"
-
-
 @pytest.mark.parametrize("at_limit", ["Answer: Neva", Completion("Answer: Neva")])
 async def test_where_the_limit_asks_for_an_answer_that_is_marked(at_limit: Any) -> None:
     trajectory, model = await ask([PLAN, ACTION, at_limit], max_steps=1, answer_at_limit=True)
     assert (trajectory.answer, trajectory.stop_reason) == ("Neva", "step_limit")
     assert trajectory.notes["partial_answer"] is True
     assert model.requests[2].messages[-1].content.endswith("\nNo step is left: answer now.")
-
-
-@pytest.mark.parametrize(
-    ("script", "complaint"),
-    [
-        (["I would search.", "Answer: Neva"], "Write a plan as numbered lines under 'Plan:'"),
-        ([PLAN, "I search.", ACTION, "Answer: Neva"], "No action found. Write one line 'Action: Tool[input]'"),
-    ],
-)
-async def test_what_cannot_be_read_is_told_so_once(script: list[str], complaint: str) -> None:
-    trajectory, model = await ask(script)
-    assert any(complaint in request.messages[-1].content for request in model.requests)
-    assert trajectory.answer == "Neva"
 
 
 @pytest.mark.parametrize(

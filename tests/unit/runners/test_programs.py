@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import venv
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import anyio
 import pytest
@@ -65,16 +60,12 @@ class Lab:
     ("program", "output"),
     [
         ('print(await Search("Kyiv"))', "page of Kyiv"),
-        ('await Search(query="Kyiv")', "page of Kyiv"),
         ('await Search({"query": "Kyiv"})', "page of Kyiv"),
         ('one, other = await gather(Search("a"), Search("b"))\nprint(one, other, sep="; ")', "page of a; page of b"),
-        ('import asyncio\n" ".join(await asyncio.gather(Search("a"), Search("b")))', "page of a page of b"),
         ('for name in ("a", "b"):\n    print(await Search(name))', "page of a\npage of b"),
         ('async def look(x):\n    return await Search(x)\nprint(await gather(look("a")))', "['page of a']"),
-        ('print(Search("a"))\nSearch("b")[8:]', "page of a\nb"),  # without a single `await`
         ('print(Search("await"))\n"""await asyncio"""\nf"await {Search(\'b\')}"', "page of await\nawait page of b"),
         ("print(f\"{await Search('a')}\")", "page of a"),
-        ('f"""\n{1}{await Search("a")}"""', "1page of a"),
         ("print(1)\n2", "1\n2"),
         ('import re, json, math\nprint(json.dumps(re.findall("a(.)", "abac")), math.floor(2.5))', '["b", "c"] 2'),
     ],
@@ -95,21 +86,6 @@ async def test_every_call_is_metered_at_its_line_and_is_a_step() -> None:
         Step("E2", tool="Search", argument="éb", observation="page of éb"),
         Step("E3", tool="Search", argument="c", observation="page of c"),
     )
-
-
-def test_a_sandbox_that_lacks_its_command_is_one_line(tmp_path: Path) -> None:
-    venv.create(tmp_path, symlinks=True)  # with this environment's packages, and without its commands
-    code = "from rewoo_bench.runners.programs import Programs; Programs(5, 32)"
-    environment = {"PATH": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-    def said() -> str:
-        command = [str(tmp_path / "bin" / "python"), "-c", code]
-        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
-        return done.stderr
-
-    assert "this environment has no such command: pip install pydantic-monty-runtime" in said()
-    (tmp_path / "bin" / "monty").touch(mode=0o755)
-    assert not said()
 
 
 async def test_variables_and_functions_live_on_and_calls_in_them_say_where_they_are() -> None:
@@ -137,19 +113,6 @@ async def test_independent_calls_wait_together_and_an_order_of_ends_changes_no_s
     assert [step.argument for step in lab.tools.steps] == ["1", "2", "3", "4", "5"]
 
 
-async def test_chains_of_calls_go_on_as_soon_as_they_can() -> None:
-    ended: list[str] = []
-
-    async def answer(query: str) -> str:
-        await anyio.sleep(0.1 if query == "slow" else 0)
-        ended.append(query)
-        return "fast"
-
-    program = 'async def two(x):\n    return await Search(await Search(x))\nawait gather(two("slow"), two("quick"))'
-    await Lab(Told(answer)).run(program)
-    assert ended[:3] == ["quick", "fast", "slow"]
-
-
 async def test_a_failed_tool_can_be_caught_and_else_ends_the_program() -> None:
     caught = await Lab(Told(refuse)).run(
         'try:\n    await Search("x")\nexcept ToolError as error:\n    print("no:", error)'
@@ -165,9 +128,7 @@ async def test_a_failed_tool_can_be_caught_and_else_ends_the_program() -> None:
     ("program", "fault"),
     [
         ("1 / 0", "ZeroDivisionError: division by zero (line 1)"),
-        ("x = 1\nraise ValueError('so')", "ValueError: so (line 2)"),
         ("foo(1)", "NameError: name 'foo' is not defined; the tools are: Search (line 1)"),
-        ("print(foo)", "NameError: name 'foo' is not defined (line 1)"),
         (
             'await Search("a", "b")',
             "2 arguments are given, and there is 1; Search is called as Search(query: str) (line 1)",
@@ -205,27 +166,12 @@ async def test_a_call_that_isnt_awaited_is_said() -> None:
     assert outcome.shown == "page of b\nERROR: Search was called without `await` and didn't run (line 3)"
 
 
-async def test_a_call_that_isnt_awaited_leaves_the_value_as_it_is() -> None:
-    outcome = await Lab().run('page = await Search("a")\nSearch("b")\n"Oslo"')
-    assert outcome.value == "Oslo"
-    assert outcome.fault == "Search was called without `await` and didn't run (line 2)"
-    for value in ('Search("b")', '[page, Search("b")]', 'gather(Search("b"))'):  # it isn't there
-        assert (await Lab().run(f'page = await Search("a")\n{value}')).value == ""
-
-
 async def test_one_call_too_many_ends_the_program() -> None:
     lab = Lab(max_calls=3)
     outcome = await lab.run("for n in range(10_000):\n    print(await Search(str(n)))")
     assert outcome.is_over
     assert outcome.shown == "page of 0\npage of 1\npage of 2\nERROR: it wants more than 3 tool calls (line 2)"
     assert len(lab.meter.calls) == 3
-
-
-async def test_a_result_is_shortened_as_evidence_is() -> None:
-    lab = Lab(Told(lambda query: "river " * 500), slot_tokens=20)
-    outcome = await lab.run('page = await Search("a")\nlen(page.split())')
-    assert 15 < int(outcome.output) <= 20
-    assert lab.tools.steps[0].observation.split() == ["river"] * int(outcome.output)
 
 
 async def test_an_exception_of_the_harness_is_no_fault_of_the_program() -> None:
@@ -244,16 +190,6 @@ async def test_the_same_program_does_the_same_again() -> None:
     one, other = await Lab().run(program), await Lab().run(program)
     assert one.output == other.output
     assert not one.fault
-
-
-async def test_names_that_python_doesnt_take_get_others() -> None:
-    tools = [Told(name="web-search"), Told(name="list"), Told(name="3d"), Told(name="class"), Told(name="gather")]
-    names = ["web_search", "list_tool", "_3d", "class_tool", "gather_tool"]
-    shown = describe_functions(toolbox(*tools))
-    assert [line.split("(")[0].removeprefix("async def ") for line in shown.splitlines()] == names
-    lab = Lab(*tools)
-    await lab.run("\n".join(f'await {name}("x")' for name in names))
-    assert [step.tool for step in lab.tools.steps] == [tool.name for tool in tools]
 
 
 async def test_tools_with_several_inputs_are_shown_and_called_with_their_types() -> None:

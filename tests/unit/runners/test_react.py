@@ -91,18 +91,6 @@ async def test_a_repeated_action_that_brings_something_else_is_no_loop() -> None
 
 
 @pytest.mark.anyio
-async def test_the_model_is_told_of_its_last_turns_where_that_is_wanted() -> None:
-    searches = [SEARCH.replace("Hermitage", name) for name in "abc"]
-    _, model = await ask([*searches, FINISH], max_steps=4, warn_turns=2)
-    observations = [request.messages[-1].content for request in model.requests[1:]]
-    assert observations == [
-        "Observation: page of a",
-        "Observation: page of b\n(2 turns left.)",
-        "Observation: page of c\n(1 turn left.)",
-    ]
-
-
-@pytest.mark.anyio
 async def test_a_turn_without_an_action_is_told_so_once() -> None:
     trajectory, model = await ask(["I'd search.", FINISH])
     complaint = "Observation: No action found. Write one line 'Action: Tool[input]' with one of: Search, Finish."

@@ -30,15 +30,6 @@ async def ask(
     return await runner.run(question, model=model, tools=toolbox(*tools)), model
 
 
-@pytest.mark.parametrize("steps", [1, 2, 8])
-async def test_a_plan_of_any_length_takes_two_model_calls(steps: int) -> None:
-    plan = "\n".join(f"#E{n} = Search[page {n}]" for n in range(1, steps + 1))
-    search = Told()
-    trajectory, model = await ask([plan, "Answer: Neva"], search)
-    assert [request.role for request in model.requests] == ["planner", "solver"]
-    assert (trajectory.answer, trajectory.stop_reason, len(search.asked)) == ("Neva", "answered", steps)
-
-
 async def test_the_trajectory_holds_plan_evidence_and_steps() -> None:
     trajectory, _ = await ask([PLAN, "Answer: Neva"], Told(lambda query: f"about {query}"))
     assert trajectory.evidence == {"E1": "about Hermitage", "E2": "about about Hermitage"}
@@ -158,37 +149,6 @@ async def test_where_failed_inputs_skip_steps_the_answer_needs_its_own_too() -> 
     assert trajectory.notes["errors"] == {"E1": "ERROR: down", "E2": "ERROR: not run, since #E1 failed"}
     trajectory, _ = await ask([plan], Told(fail), solver=False)
     assert (trajectory.answer, trajectory.stop_reason) == ("No evidence found.", "answered")
-
-
-def test_its_prompts_ask_for_no_unknown() -> None:
-    for name, prompt in (("rewoo", "solver"), ("rewoo-json", "solver"), ("llmcompiler", "joiner")):
-        assert "unknown" not in load_architecture(name, style="multihop").prompts.texts[prompt]
-
-
-async def test_a_plan_in_json_runs_as_one_in_text() -> None:
-    plan = """[{"id": "E1", "tool": "Search", "args": {"query": "Hermitage"}},
-               {"id": "E2", "tool": "Search", "args": {"query": "{{E1}}"}, "depends_on": ["E1"]}]"""
-    prompts = load_architecture("rewoo-json", style="multihop").prompts
-    model = ScriptedModel([plan, "Answer: Neva"])
-    runner = ReWOO(prompts, ReWOOSettings(notation="json"))
-    trajectory = await runner.run(QUESTION, model=model, tools=toolbox())
-    assert trajectory.evidence == {"E1": "page of Hermitage", "E2": "page of page of Hermitage"}
-    assert "#E2 = Search[#E1]\nEvidence: page of page of Hermitage" in model.requests[1].messages[-1].content
-    schema = model.requests[0].schema
-    assert schema is not None
-    assert schema["properties"]["steps"]["maxItems"] == 8
-    assert 'Search {"query": string}' in model.requests[0].messages[0].content
-
-
-async def test_citations_are_checked_and_taken_off_the_answer() -> None:
-    trajectory, _ = await ask([PLAN, "Answer: Neva [#E2] [#E1, #E7]"])
-    assert trajectory.answer == "Neva"
-    assert trajectory.notes["citations"] == {"cited": ["E2", "E1"], "unknown": ["E7"]}
-
-
-async def test_a_plan_too_long_can_be_cut_and_says_so() -> None:
-    trajectory, _ = await ask([PLAN, "Neva"], max_steps=1, too_long="truncate")
-    assert (len(trajectory.steps), trajectory.replans, trajectory.notes["dropped_steps"]) == (1, 0, 1)
 
 
 async def test_what_happens_is_told_as_it_happens() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
-from rewoo_bench.cli.main import main
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.router import RouterSettings, RoutingRule, count_names
 from rewoo_bench.errors import SpecError
@@ -70,12 +69,9 @@ async def test_a_routed_question_costs_what_the_chosen_one_costs() -> None:
     ("reply", "to", "readable"),
     [
         ("Agent: 2", "react", True),
-        ("agent 2", "react", True),
         ("2", "react", True),
-        ("Agent: 1", "rewoo", True),
         ("Agent: 12", "rewoo", False),
         ("the second one", "rewoo", False),
-        ("", "rewoo", False),
     ],
 )
 async def test_a_model_chooses_by_number(reply: str, to: str, readable: bool) -> None:
@@ -111,20 +107,6 @@ async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says
     alone, _ = await ask("react", lines, limits=limits)
     assert alone.trajectory.stop_reason == "answered"
     assert question_row(alone, RUN)["routed_to"] is None
-
-
-def test_the_manifest_names_the_parents_and_hashes_all_texts() -> None:
-    facts = load_architecture("router", style="multihop").manifest
-    assert [parent["name"] for parent in facts["parents"]] == ["rewoo", "react"]
-    assert set(facts["tools"]) == {"Search", "LLM", "Lookup"}
-    assert {"prompt 'router'", "prompt 'rewoo/planner'", "exemplars of 'react/agent'"} <= set(facts["texts_sha256"])
-    assert set(facts["tool_prompts_sha256"]) == {"LLM"}
-
-
-def test_a_run_says_what_its_router_chose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["run", "--arch", "router", "--model", "oracle", "-n", "1", "--out", str(tmp_path / "run")])
-    assert "chose rewoo for 1 of 1 rows" in capsys.readouterr().err
 
 
 def test_a_copy_can_choose_between_folders_beside_it(tmp_path: Path) -> None:
@@ -176,8 +158,6 @@ def test_a_router_that_cannot_be_is_one_line(
     [
         ({"choose": "rewoo"}, "a rule needs a condition; without one it fits every question"),
         ({"choose": "rewoo", "pattern": "("}, "not a regular expression"),
-        ({"choose": "rewoo", "min_names": 0}, "greater than or equal to 1"),
-        ({"choose": "rewoo", "min_name": 3}, "Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_rule_is_refused(rule: dict[str, Any], message: str) -> None:
@@ -203,8 +183,6 @@ def test_every_condition_of_a_rule_has_to_hold(conditions: dict[str, Any], fits:
     [
         ("Who built the Eiffel Tower in Paris?", 2),
         ("Paris is where?", 0),
-        ("Marie Curie was born where?", 1),
-        ("Where?", 0),
         ("", 0),
         ("Où est la Tour Eiffel?", 1),
     ],

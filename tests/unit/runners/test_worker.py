@@ -139,20 +139,6 @@ async def test_what_needs_a_failed_step_is_skipped() -> None:
 
 
 @pytest.mark.anyio
-async def test_or_gets_the_text_of_the_error_where_that_is_wanted() -> None:
-    search = Told(fails("lost"))
-    await work(plan_of("Search[lost]", "Search[why: #E1]"), toolbox(search), failed_input="pass")
-    assert search.asked == ["lost", "why: ERROR: no page of that name"]
-
-
-@pytest.mark.anyio
-async def test_a_call_knows_its_step_and_its_depth() -> None:
-    search = Told(lambda _: f"{current_place().name} at {current_place().level}")
-    worker = await work(plan_of("Search[a]", "Search[#E1]", "Search[b]"), toolbox(search))
-    assert worker.evidence == {"E1": "E1 at 0", "E2": "E2 at 1", "E3": "E3 at 0"}
-
-
-@pytest.mark.anyio
 async def test_leaves_without_evidence_are_known() -> None:
     search = Told(lambda query: {"nothing": ""}.get(query, "page"))
     worker = await work(plan_of("Search[nothing]", "Search[a]", "Search[#E1]", "Search[nothing]"), toolbox(search))

@@ -12,11 +12,13 @@ from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, SHARED
 from rewoo_bench.runs.journal.prefixes import Shared
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = str(ROOT / "scripts" / "column_page.py")
+SCRIPT = str(ROOT / "scripts" / "readme_examples.py")
 
 
 def test_the_page_has_the_columns_of_the_table() -> None:
-    assert runpy.run_path(SCRIPT)["main"](["--check"]) == 0
+    page = (ROOT / "rewoo_bench" / "runs" / "columns.md").read_text(encoding="utf-8")
+    assert "| `shared_run_tokens` |" in page
+    assert runpy.run_path(SCRIPT)["with_columns"](page) == page
 
 
 @pytest.mark.parametrize("columns", [QUESTION_COLUMNS, CALL_COLUMNS], ids=["questions", "calls"])

@@ -11,7 +11,7 @@ from comparison_rows import A, B, frame, manifest, system, twice, write
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.comparability import noted_differences, of_agents, queued, unfinished
+from rewoo_bench.runs.comparability import of_agents, queued, unfinished
 from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest
 
 
@@ -43,16 +43,6 @@ def test_each_worker_of_a_cluster_has_a_model_and_a_queue_of_its_own(
     engine = None if workers is None else {"name": "ray", "workers": workers}
     told = manifest(A, models={"default": {"name": "local/a"}}, concurrency=concurrency, engine=engine)
     assert queued(told) == at_once
-
-
-def test_uncommitted_changes_are_another_commit() -> None:
-    commit = "afd43e3ebd3fb1fc45e6fecd9ca4bcd58cf5aeef"
-    runs = {
-        A: manifest(A, environment={"git_commit": commit}),
-        B: manifest(B, environment={"git_commit": f"{commit}+"}),
-    }
-    notes = compare(twice(), manifests=runs).notes
-    assert "environment.git_commit: afd43e3ebd3f… (0001), afd43e3ebd3f… with uncommitted changes (0002)" in notes
 
 
 def test_other_questions_are_refused_or_compared_where_shared() -> None:
@@ -146,11 +136,6 @@ def test_a_run_that_is_not_done_says_so_in_a_sentence(changes: dict[str, Any], s
     assert unfinished({"mine": Manifest.model_validate(asked | changes)}) == ([f"the run mine{said}"] if said else [])
 
 
-def test_runs_on_the_same_terms_need_no_note() -> None:
-    comparison = compare(twice(), manifests={A: manifest(A), B: manifest(B), "another": manifest("another", corpus={})})
-    assert comparison.notes == (f"run 0001: {A}", f"run 0002: {B}")
-
-
 def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> None:
     stopped = frame(system(matches="11010"), system("react", "01011", ids=range(1, 6)))
     comparison = compare(stopped)
@@ -161,15 +146,6 @@ def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> No
     )
     with pytest.raises(UsageError, match="have no question in common"):
         compare(frame(system(matches="11"), system("react", "11", ids=range(2, 4))))
-
-
-def test_long_values_that_begin_alike_are_shown_where_they_differ() -> None:
-    commands = {run: f"uvx mcp-server-fetch --user-agent=the-{agent}" for run, agent in ((A, "first"), (B, "second"))}
-    runs = {
-        run: Manifest(run_id=run, architectures=[ArchitectureFacts(name="mine", tools={"fetch": {"mcp": command}})])
-        for run, command in commands.items()
-    }
-    assert noted_differences(runs) == [f"mine: tools.fetch.mcp: …ent=the-first ({A}), …ent=the-second ({B})"]
 
 
 def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

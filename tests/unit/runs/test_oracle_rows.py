@@ -11,8 +11,6 @@ import pytest
 import rewoo_bench
 from rewoo_bench.analysis.summary import summaries_of, summary_table
 from rewoo_bench.evaluation.api import BenchRun, bench
-from rewoo_bench.gate.check import check_run
-from rewoo_bench.gate.verdict import verdict_text
 from rewoo_bench.runs.rows import answers_of_oracle
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "replay"
@@ -67,11 +65,3 @@ def test_a_comparison_marks_the_accuracy_of_a_replayed_oracle(replayed: BenchRun
     assert pair.oracle
     assert math.isnan(pair["exact_match"].p_holm)
     assert "* accuracy is that of an oracle and means nothing" in str(comparison)
-
-
-def test_the_gate_only_warns_of_a_replayed_oracles_accuracy(replayed: BenchRun, tmp_path: Path) -> None:
-    budgets = tmp_path / "budgets.toml"
-    budgets.write_text(BUDGET.format(f"replay/{replayed.folder.with_name('recorded')}"))
-    verdict = check_run(replayed.folder, budgets=budgets)
-    assert (verdict.code, [check.status for check in verdict.checks]) == (0, ["warn"])
-    assert "exact_match min (an oracle's: means nothing)" in verdict_text(verdict)

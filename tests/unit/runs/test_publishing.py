@@ -19,10 +19,7 @@ from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.api import BenchRun, bench
 from rewoo_bench.evaluation.resume import resumed
-from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.report.plots.draw import draw, read
 from rewoo_bench.runs.publish import PRIVATE_COLUMNS, publish
-from rewoo_bench.text.scoring import score
 
 
 @pytest.fixture(scope="module")
@@ -62,38 +59,6 @@ def packed(page: Path, name: str) -> Any:
     return json.loads(zlib.decompress(b64decode(part[1]), -zlib.MAX_WBITS))
 
 
-def test_a_published_run_can_be_scored_again_by_whoever_has_the_data_set(tmp_path: Path) -> None:
-    right_or_wrong = "oracle?wrong_title=0.6"
-    run = bench("rewoo,react", model=right_or_wrong, out=tmp_path / "run", questions=20)
-    publish(run.folder, tmp_path / "out")
-    rows = rewoo_bench.load(tmp_path / "out")
-    data = load_dataset_examples("sample", limit=20)
-    gold = {example.id: example.answers for example in data.examples}
-    assert data.scoring == "hotpotqa"
-    scored = [
-        score(None if pd.isna(prediction) else prediction, gold[example], "hotpotqa")
-        for example, prediction in zip(rows["example_id"], rows["prediction"], strict=True)
-    ]
-    assert [each.exact_match for each in scored] == list(rows["exact_match"])
-    assert [each.f1 for each in scored] == list(rows["f1"])
-    assert 0 < sum(each.exact_match for each in scored) < len(scored)
-
-
-def test_a_published_run_is_compared_as_the_run_is(run: BenchRun, tmp_path: Path) -> None:
-    publish(run.folder, tmp_path / "out")
-    published = rewoo_bench.compare(rewoo_bench.load(tmp_path / "out"))
-    assert str(published) == str(rewoo_bench.compare(run.rows))
-
-
-def test_an_architecture_can_be_left_out_and_the_manifest_says_so(run: BenchRun, tmp_path: Path) -> None:
-    assert publish(run.folder, tmp_path / "out", without=["direct"]) == 6
-    assert set(rewoo_bench.load(tmp_path / "out")["architecture"]) == {"rewoo", "react"}
-    assert json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))["published"] == {
-        "without": ["direct"],
-        "left_out": list(PRIVATE_COLUMNS),
-    }
-
-
 def test_an_architecture_that_is_left_out_is_nowhere_else(run: BenchRun, tmp_path: Path) -> None:
     publish(run.folder, tmp_path / "out", without=["react"], texts=True)
     facts = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
@@ -101,9 +66,6 @@ def test_an_architecture_that_is_left_out_is_nowhere_else(run: BenchRun, tmp_pat
     assert facts["rows"] == 6
     said = [(tmp_path / "out" / name).read_text("utf-8") for name in ("run.json", "traces.jsonl")]
     assert '"react"' not in said[0].replace('"without": [\n      "react"\n    ]', "") + said[1]
-    skipped: dict[str, str] = {}
-    list(draw(read([tmp_path / "out"]), only=["tools"], on_skip=skipped.__setitem__))
-    assert "react" not in skipped["tools"]
 
 
 def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:

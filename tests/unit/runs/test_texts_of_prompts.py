@@ -13,7 +13,7 @@ import anyio
 
 from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.journal.database import connect_to_read
-from rewoo_bench.runs.journal.prefixes import answered_calls, common_prefixes, shared_prefixes
+from rewoo_bench.runs.journal.prefixes import common_prefixes, shared_prefixes
 
 
 def test_prefixes_of_finished_questions_take_no_memory(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_what_a_runs_prompts_share_is_found_in_the_time_of_what_is_new_in_each(t
                 lines.write(json.dumps({"messages": [*asked, *said[:-1]]}) + "\n")
         anyio.run(partial(import_run, [file], run))
         with closing(connect_to_read(run / "journal.sqlite")) as database:
-            tasks = [json.loads(record[0]) for _, record in answered_calls(database)]
+            tasks = [json.loads(task) for (task,) in database.each("SELECT task FROM calls WHERE kind = 'model'")]
             questions = {example_id: "Which" for _, example_id, _ in tasks}
             called = [0]
 

@@ -17,8 +17,9 @@ from rewoo_bench.imports.write import ImportChoices, import_run
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.study.declaration import read_study
 from rewoo_bench.study.outcomes import StudyResults, read_results
-from rewoo_bench.study.publish import figures_table, outcomes_table, page_of
+from rewoo_bench.study.publish import page_of
 from rewoo_bench.study.rounds import SessionChoices, run_study
+from rewoo_bench.study.tables import figures_table, outcomes_table
 from rewoo_bench.text.escaping import csv_text
 
 FOLDER = Path(__file__).parents[3] / "results" / "study"

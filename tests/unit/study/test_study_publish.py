@@ -26,9 +26,10 @@ from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, read_results
-from rewoo_bench.study.publish import outcomes_table, page_of, publish_study
+from rewoo_bench.study.publish import page_of, publish_study
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.status import study_status
+from rewoo_bench.study.tables import outcomes_table
 
 DECLARED = """
 [study]
@@ -448,7 +449,7 @@ def test_the_words_of_a_page_are_not_said_of_another_model(tmp_path: Path) -> No
         assert "| sample | react | 2 |" in page
         assert "![prices](prices.png)" in page
         assert "![map]" not in page
-        assert "| main-sample-oracle | 2 | 12 | as declared, of another model |" in page
+        assert "| main-sample-oracle | 2 | 12 | as declared |" in page
         assert page.endswith("of other runs: `oracle` is oracle?extra_steps=1, there oracle.\n")
         assert (tmp_path / "page/prices.png").is_file()
 

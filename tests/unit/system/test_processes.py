@@ -14,13 +14,12 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.system.processes import ProcessGroups
 
 
-@pytest.mark.parametrize(("program", "hint"), [("uvx", "pip install uv"), ("npx", "Node.js"), ("mine", "directory$")])
-def test_a_program_that_is_missing_is_told_how_to_get_it_where_that_is_known(program: str, hint: str) -> None:
+def test_a_program_that_is_missing_is_named() -> None:
     async def start() -> None:
-        async with ProcessGroups() as groups, groups.start([program], env={"PATH": "/nowhere"}, what="--mcp"):
+        async with ProcessGroups() as groups, groups.start(["uvx"], env={"PATH": "/nowhere"}, what="--mcp"):
             pass
 
-    with pytest.raises(UsageError, match=f"--mcp: can't start '{program}': .*{hint}"):
+    with pytest.raises(UsageError, match="--mcp: can't start 'uvx': No such file"):
         anyio.run(start)
 
 
@@ -45,16 +44,3 @@ def test_a_run_ends_where_the_reaper_gets_no_time_to_end() -> None:
             groups._reaper.send_signal(signal.SIGSTOP)
 
     anyio.run(start)
-
-
-def test_without_process_groups_as_on_windows_the_process_itself_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "killpg")
-    monkeypatch.delattr(signal, "SIGKILL")
-
-    async def start() -> int | None:
-        async with ProcessGroups() as groups:
-            async with groups.start(["sleep", "600"], env={"PATH": os.environ["PATH"]}) as process:
-                pass
-            return process.returncode
-
-    assert anyio.run(start) == -signal.SIGTERM
