@@ -98,7 +98,13 @@ class Under:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The systems, and pairs of them; printed, it is tables. `warnings` apply to every estimate."""
+    """The systems, and pairs of them; printed, it is tables. `warnings` apply to every estimate.
+
+    In the tables `n` counts questions, `rows` questions times trials. `only first / only second` are rows that one of
+    the two alone got right: in `a - b` the first is a. `pass^k` is the share of questions that k trials would all
+    answer right. What both answered leaves out questions by how they ended, which may be the hard ones. `even at` takes
+    it that each architecture, trial and model of a role has a cache of its own, in which a hit is certain.
+    """
 
     systems: tuple[System, ...]
     pairs: tuple[Pair, ...]
