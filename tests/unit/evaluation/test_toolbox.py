@@ -18,6 +18,7 @@ from rewoo_bench.errors import HarnessFault, SpecError, ToolError
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.scripted_model import ScriptedModel
+from rewoo_bench.text.redaction import of_environment
 from rewoo_bench.tools import LookupArguments, SearchArguments
 from rewoo_bench.tools.guards import Deadline, limited
 from rewoo_bench.types import Document, Example, Message, Request, Tool
@@ -95,7 +96,7 @@ async def test_a_tools_result_and_error_have_no_secret_of_the_environment(monkey
             raise ToolError(f"refused with {os.environ['SERVICE_TOKEN']}")
         return f"asked with {os.environ['SERVICE_TOKEN']}"
 
-    tool = Deadline(Told(answer), DEFAULT)
+    tool = Deadline(Told(answer), DEFAULT, of_environment())
     assert await tool(Query(query="a")) == "asked with [key]"
     with pytest.raises(ToolError, match=r"refused with \[key\]"):
         await tool(Query(query="fail"))
