@@ -180,16 +180,18 @@ class Sent:
         return int(self._known["tokens"][prompt.pieces[length - 1]]) or otherwise
 
     def _settle(self, call: SentCall, prompt: Prompt) -> None:
-        """Adds what a call sent that has ended."""
+        """Adds what a call sent that has ended. Where its text or its tokens weren't recorded, it bounds no others."""
         self._use(prompt.pieces, call.task, call.end)
+        tokens = call.input_tokens if len(prompt.pieces) else 0
         if (own := self._own.get(call.task)) is not None:
             own.update(prompt.pieces[_length_among(prompt, own) :].tolist())
-            self.longest_of[call.task] = max(call.input_tokens, self.longest_of.get(call.task, 0))
-        if len(prompt.pieces):
-            self._known["tokens"][prompt.pieces[-1]] = call.input_tokens
+            self.longest_of[call.task] = max(tokens, self.longest_of.get(call.task, 0))
+        if tokens:
+            self._known["tokens"][prompt.pieces[-1]] = tokens
         for mark in marks_of(call, prompt):
             key = prompt.texts[mark].key
-            self._marked[key] = call.input_tokens if mark == len(prompt.texts) - 1 else self._marked.get(key)
+            is_whole = mark == len(prompt.texts) - 1 and tokens
+            self._marked[key] = tokens if is_whole else self._marked.get(key)
 
     def _use(self, pieces: NDArray[np.int64], task: int, now: float) -> None:
         self._known["time"][pieces] = now

@@ -200,3 +200,17 @@ def test_totals_alone_are_the_tokens_of_the_trajectory() -> None:
     (found,) = read_atif(record, "t")
     assert found.usage == Usage(input_tokens=1000, cached_input_tokens=400, output_tokens=50)
     assert found.is_cached_known
+
+
+def test_a_call_whose_tokens_are_not_known_bounds_no_later_one(tmp_path: Path) -> None:
+    steps = [
+        {"step_id": 1, "source": "user", "message": "2 + 2? " * 100},
+        tool_step(2, "add", "4", (500, 10, 0)),
+        tool_step(3, "add", "5", (0, 10, 0)),
+        tool_step(4, "add", "6", (700, 10, 0)),
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(document(steps=steps)))
+    anyio.run(import_run, [tmp_path / "a.json"], tmp_path / "run")
+    calls = pq.read_table(tmp_path / "run" / "calls.parquet").to_pylist()
+    (last,) = (call for call in calls if call["kind"] == "model" and call["input_tokens"] == 700)
+    assert last["shared_marked_tokens"] >= last["shared_question_tokens"] >= 500

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -50,12 +49,6 @@ def test_the_visible_text_and_the_thoughts(choice: dict[str, Any], text: str, th
     assert (reply.text, reply.thoughts) == (text, thoughts)
 
 
-def test_half_of_a_surrogate_pair_is_replaced_and_noted() -> None:
-    reply = read_response(json.loads(r'{"message": {"content": "half \ud83d \ud83d\ude00"}}'))
-    assert reply.text == "half \ufffd \U0001f600"
-    assert reply.repairs == ("a lone surrogate became U+FFFD",)
-
-
 @pytest.mark.parametrize(
     ("arguments", "read"),
     [
@@ -65,7 +58,7 @@ def test_half_of_a_surrogate_pair_is_replaced_and_noted() -> None:
         ('{"query', {RAW_ARGUMENTS: '{"query'}),
         ('{"query": NaN}', {RAW_ARGUMENTS: '{"query": NaN}'}),
         (r'{"query": "\ud800"}', {"query": "\ufffd"}),
-        ("[" * 100_000, {RAW_ARGUMENTS: "[" * 20_000}),
+        ("[" * 100_000, {RAW_ARGUMENTS: "[" * 100_000}),
         (7, {RAW_ARGUMENTS: "7"}),
     ],
 )
