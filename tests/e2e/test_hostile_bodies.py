@@ -92,16 +92,21 @@ async def test_a_body_without_an_end_is_cut_off_while_it_arrives(
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 12 * LONGEST_BODY / 1024
 
 
+_USAGE = b'"usage": {"prompt_tokens": 40, "completion_tokens": 2}'
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "usage", "source"),
     [
-        b'{"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}',
-        b'{"choices": ["odd"], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}',
-        b'{"choices": [{"message": {"content": "Par"}}], "usage": {"prompt_tokens": 40, "completion_tokens": 2}',
+        (b'{"choices": [], ' + _USAGE + b"}", Usage(40, 0, 2), "provider"),
+        (b'{"choices": ["odd"], ' + _USAGE + b"}", Usage(40, 0, 2), "provider"),
+        (b'{"choices": [{"message": {"content": "Par"}}], ' + _USAGE, Usage(20, 0, 0), "estimated"),
     ],
 )
-async def test_what_an_unreadable_answer_cost_is_booked(server: ModelServer, script: Script, content: bytes) -> None:
+async def test_what_an_unreadable_answer_cost_is_booked(
+    server: ModelServer, script: Script, content: bytes, usage: Usage, source: str
+) -> None:
     script.answers = [body(content)]
     error = await failed(server)
     assert error.call_cost is not None
-    assert (error.call_cost.billed, error.call_cost.usage_source) == (Usage(40, 0, 2), "provider")
+    assert (error.call_cost.billed, error.call_cost.usage_source) == (usage, source)

@@ -24,7 +24,7 @@ def test_generated_questions_beyond_the_default_number_are_found_by_their_ids(op
 
 
 def test_an_id_that_a_generator_has_not_made_is_named() -> None:
-    said = r"has no question 'chain-3x1-s0-1'; its ids are like 'chain-2x1-s0-1'; it made 6,400 questions"
+    said = r"has no question 'chain-3x1-s0-1'; its ids are like 'chain-2x1-s0-1'"
     with pytest.raises(UsageError, match=said):
         chosen("chain-3x1-s0-1")
 
