@@ -27,7 +27,7 @@ from matplotlib.patches import Rectangle
 
 import rewoo_bench
 from rewoo_bench.analysis.prices import priced_rows
-from rewoo_bench.config.price_sheets import RULES, named_tariff
+from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.report.plots.break_even import tariff_title
 from rewoo_bench.report.plots.draw import PICTURE_METADATA
 from rewoo_bench.report.plots.style import series_styles, styled
@@ -37,7 +37,7 @@ DEPTHS, BREADTHS = range(1, 9), range(1, 6)
 PLANNERS = ("rewoo", "rewoo-json", "rewoo-lazy", "rewoo-code", "llmcompiler")
 LOOPS = ("react", "react-json", "react-native", "react-code")
 IN_SEQUENCE = "calls in sequence"
-DOLLARS = {rule: f"usd / 1000: {rule}" for rule in RULES}
+DOLLARS = {rule: f"usd / 1000: {rule}" for rule in SHORT_PRICES}
 COUNTS = ("llm_calls", IN_SEQUENCE, "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 PAIRS = (
     ("react-json", "rewoo-lazy"),
@@ -64,7 +64,9 @@ def cell(depth: int | None, breadth: int, run: Path, hotpotqa: Path | None = Non
     rows = rewoo_bench.load(run)
     waited = calls_in_sequence(pd.read_parquet(run / "calls.parquet"))
     rows = rows.merge(waited, on=["architecture", "example_id"], how="left")
-    for column, priced in zip(DOLLARS.values(), priced_rows([run], rows, [[rule] for rule in RULES]), strict=True):
+    for column, priced in zip(
+        DOLLARS.values(), priced_rows([run], rows, [[rule] for rule in SHORT_PRICES]), strict=True
+    ):
         rows[column] = (1000 * priced.usd).round(9)  # calls that end in another order change the last bits
     rows["architecture"] = rows["architecture"].astype(str).str.partition("?")[0]
     by_architecture = rows.groupby("architecture", sort=False)

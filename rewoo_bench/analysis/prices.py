@@ -19,7 +19,7 @@ from rewoo_bench.analysis.call_costs import CallCosts, Calls, priced, read_calls
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.price_sheets import (
     PRICE_KINDS,
-    RULES,
+    SHORT_PRICES,
     Tariff,
     by_role,
     named_tariff,
@@ -104,7 +104,7 @@ EXAMPLE = "openai"
 SHOWN = {"none": "no cache", "openai": "OpenAI's rule", "anthropic-5m": "Anthropic's rule"}
 """The prices in tables of runs whose own aren't known, and their titles there."""
 ALL = "all"
-"""Every price with a short name (`RULES`), in `--prices`."""
+"""Every price with a short name (`SHORT_PRICES`), in `--prices`."""
 GIVEN = "--price"
 """The source of prices that no sheet has."""
 _MODELS = {"planner": "planner_model", "solver": "solver_model"}
@@ -153,7 +153,7 @@ def priced_rows(
 
     With `as_counted` cached input is as the endpoints counted it, where they did of every call.
 
-    A price is a short name (`RULES`) or SHEET:MODEL, and others for the planner's or solver's own model:
+    A price is a short name (`SHORT_PRICES`) or SHEET:MODEL, and others for the planner's or solver's own model:
     `["openai", "planner:openai:gpt-5"]`; with `own_roles` these have their own, where a sheet lists them. `rows` are
     those of `load(*runs)`, or of `load_table`. Raises `UsageError` for a price that doesn't exist, and `DataError`
     where a run has no calls.parquet.
@@ -331,8 +331,8 @@ def pricings_of(
     """The dollars of some runs: under each of `prices` or at `price`, else those of `own_or_listed`.
 
     `prices` are those of `priced_rows`, or several in one text with commas between them; `all` is every short name
-    (`RULES`). Those of a role hold for each. A `price` is `[MODEL:]input=0.15,cached=0.075,output=0.6`, or begins with
-    the role of a model, as that of a run.
+    (`SHORT_PRICES`). Those of a role hold for each. A `price` is `[MODEL:]input=0.15,cached=0.075,output=0.6`, or
+    begins with the role of a model, as that of a run.
 
     Without either it is one: that of the main model where all runs have the same one and a sheet lists it, else of
     `EXAMPLE`. Raises `UsageError` for a price that doesn't exist, and `DataError` where `prices` are given and a run
@@ -373,7 +373,7 @@ def pricings_of(
 def _asked_prices(prices: Sequence[str]) -> tuple[list[str], list[str]]:
     """The prices that some texts name, each once, and those of roles."""
     names = [name.strip() for text in prices for name in text.split(",") if name.strip()]
-    names = list(dict.fromkeys(each for name in names for each in (RULES if name == ALL else [name])))
+    names = list(dict.fromkeys(each for name in names for each in (SHORT_PRICES if name == ALL else [name])))
     of_roles = [name for name in names if name.partition(":")[0] in (*_MODELS, "judge")]
     plain = [name for name in names if name not in of_roles]
     split_by_role([*plain, *of_roles], _MODELS)  # which refuses those of a role alone

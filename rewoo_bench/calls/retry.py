@@ -5,8 +5,10 @@
     completion = await model.complete(request)
     request.bill.total      # CallCost(attempts=1, waiting=((12.0, 13.5),), …), of an attempt that failed before
 
-A failed call is tried again here and nowhere else. What a client sends again by itself is another request: without a
-parameter that the endpoint refused (models/hosted/client.py), or with a larger budget.
+A failed model call is tried again here. Which failures may pass is in models/hosted/provider_errors.py. Three more
+things send twice, each another request: models/hosted/client.py leaves out a parameter that the endpoint refused, or
+gives a reply that was cut off in its thoughts more room; tools/wikipedia.py tries a page again; an agent's own client
+asks the gateway again (agents/session.py).
 
 Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 `base_delay * 2**attempt`, so that callers that failed together don't come back together

@@ -41,7 +41,7 @@ from rewoo_bench.config.price_table import PriceEntry, listed_entry, names_in_sh
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import UsageError, unknown
 
-RULES = {
+SHORT_PRICES = {
     "none": "none:gpt-5-mini",
     "openai": "openai:gpt-5-mini",
     "anthropic-5m": "anthropic:claude-sonnet-4-5",
@@ -258,17 +258,19 @@ def read_price(text: str) -> dict[str, float]:
 def sheet_and_model(text: str) -> tuple[str, str]:
     """The sheet (its name, or a file) and the model that a price names; `""` where it names no model.
 
-    A short name (`RULES`) names its sheet: `gemini:gemini-2.5-pro` is `google:gemini-2.5-pro`.
+    A short name (`SHORT_PRICES`) names its sheet: `gemini:gemini-2.5-pro` is `google:gemini-2.5-pro`.
     """
     file, ending, model = text.partition(".toml")
     if ending:
         return f"{file}{ending}", model.removeprefix(":")
     sheet, _, model = text.partition(":")
-    return RULES.get(sheet, sheet).partition(":")[0], model
+    return SHORT_PRICES.get(sheet, sheet).partition(":")[0], model
 
 
 def named_tariff(text: str, model: str | None = None) -> Tariff:
-    """The price that a short name (`RULES`), SHEET, SHEET:MODEL or FILE.toml[:MODEL] stands for. Raises `UsageError`.
+    """The price that a short name (`SHORT_PRICES`), SHEET, SHEET:MODEL or FILE.toml[:MODEL] stands for.
+
+    Raises `UsageError`.
 
     A sheet alone has the price of `model` (`names_in_sheets`), or of its only one. Where no `model` is asked for, it
     stands for the model of its short name, else for its first.
@@ -279,7 +281,7 @@ def named_tariff(text: str, model: str | None = None) -> Tariff:
     if wanted or model:
         chosen = tariff_of(path, wanted or model or "", exactly=bool(wanted))
     if chosen is None and not wanted and (model is None or len(sheet.models) == 1):
-        example = next((at for at in RULES.values() if at.startswith(f"{name}:")), "").partition(":")[2]
+        example = next((at for at in SHORT_PRICES.values() if at.startswith(f"{name}:")), "").partition(":")[2]
         chosen = tariff_of(path, example or next(iter(sheet.models)), exactly=True)
     if chosen is None:
         what = unknown("model of the sheet", wanted or model or "", sheet.models)
@@ -365,7 +367,7 @@ def _find_sheet(name: str) -> tuple[Path, Sheet]:
     if at := price_of(name):
         raise UsageError(f"unknown price {name!r}, which is a model: write {at}")
     forms = "or SHEET:MODEL (rewoo-bench list --prices), or a file of your own: sheet.toml[:MODEL]"
-    raise UsageError(f"{unknown('price', name, {*RULES, *known})}; {forms}")
+    raise UsageError(f"{unknown('price', name, {*SHORT_PRICES, *known})}; {forms}")
 
 
 def _of_sheet(path: Path, sheet: Sheet, model: str) -> Tariff:

@@ -211,15 +211,15 @@ def trace(result: Any, run_id: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """An open run: its folder, its journal, and the columns that are the same in all its rows."""
+    """An open run: its folder, its journal, and the values of the columns that are the same in all its rows."""
 
     folder: Path
     journal: Journal
-    columns: Mapping[str, Any]
+    shared: Mapping[str, Any]
 
     async def store(self, result: Result) -> None:
         """Writes a result into the journal. Raises `JournalError`."""
-        rows, traced = rows_of(result, self.columns), as_bytes(trace(result, self.columns["run_id"]))
+        rows, traced = rows_of(result, self.shared), as_bytes(trace(result, self.shared["run_id"]))
         await self.journal.add_question(result.task.key, rows, traced, failed=result.has_failed)
 
     async def export(self, tasks: Iterable[TaskKey], prompts: JournalReader | None = None) -> int:
@@ -227,7 +227,7 @@ class RunFolder:
         rows = 0
         with CancelScope(shield=True):
             await self.journal.flush()
-            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.columns, prompts)
+            rows = await to_thread.run_sync(export, self.folder, self.journal, tasks, self.shared, prompts)
         return rows  # noqa: RET504 - a scope may swallow a cancellation, says mypy
 
 

@@ -1,6 +1,8 @@
 """The manifest of a run that begins, and how a later session resumes the run from it.
 
-The options are read from the manifest, and a change that would change the run's results is refused.
+The options are read from the manifest, and a change that would change the run's results is refused. What was asked
+already is recalled elsewhere: evaluator.py leaves out finished questions, and calls/recorder.py answers the calls of
+one that was interrupted.
 
 options = resumed(Path("results/local/my-run"), given={"run_tokens": 2_000_000, "questions": 200})
 """

@@ -227,7 +227,7 @@ async def _evaluated(
         progress.note(note)
     progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
-    end = Outcome(folder, tasks, opened.columns)
+    end = Outcome(folder, tasks, opened.shared)
     try:
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)

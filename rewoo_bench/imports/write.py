@@ -113,7 +113,7 @@ async def import_run(
                         done.unread.update(found.unread)
                         on_trajectory()
                 if done.rows:
-                    opened = replace(opened, columns={"run_id": writer.run_id, "model": writer.main_model})
+                    opened = replace(opened, shared={"run_id": writer.run_id, "model": writer.main_model})
                     await opened.export(writer.keys)
             await to_thread.run_sync(compact, out / JOURNAL_FILE)
             if not done.rows:

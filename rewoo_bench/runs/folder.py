@@ -33,6 +33,7 @@ CALLS_FILE = "calls.parquet"
 TRACES_FILE = "traces.jsonl"
 JOURNAL_FILE = "journal.sqlite"
 CATEGORIES = [column.name for column in QUESTION_COLUMNS if column.is_category]
+_KEY = ("run_id", "architecture", "example_id", "trial")  # of every row, by which a file is known as a run's
 
 
 def load(*runs: str | Path) -> pd.DataFrame:
@@ -122,28 +123,23 @@ def read_table(
 ) -> pa.Table:
     """Columns of the file, all of them by default; the texts of `categories` are dictionaries.
 
-    Raises `DataError` for a damaged file and for one that lacks a column of the schema, and FileNotFoundError.
-    `pq.read_table` would import far more.
+    A column that came later than the file is null in all rows. Raises `DataError` for a damaged file and for one of
+    something else, and FileNotFoundError. `pq.read_table` would import far more.
     """
-    open_table(path, schema).close()
-    with damage_of(path), pq.ParquetFile(path, read_dictionary=[*categories]) as file:
-        return file.read(columns=columns)
+    with damage_of(path), pq.ParquetFile(path) as file:
+        has = file.schema_arrow.names
+    texts = [name for name in categories if name in has]
+    with damage_of(path), pq.ParquetFile(path, read_dictionary=texts) as file:
+        if missing := next((name for name in _KEY if name not in has), None):
+            raise DataError(f"{path}: the column {missing!r} is missing; the file was changed, or isn't a run's")
+        wanted = dict.fromkeys([*has, *schema.names] if columns is None else columns)
+        table = file.read(columns=[name for name in wanted if name in has])
+        for name in wanted.keys() - {*has}:
+            table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
+        return table.select([*wanted])
 
 
 _AGAIN = "`rewoo-bench run --resume RUN` writes the tables of a run with a journal again"
-
-
-def open_table(path: Path, schema: pa.Schema) -> pq.ParquetFile:
-    """The file, which has the columns of the schema; what is read of it is read under `damage_of`.
-
-    Raises as `read_table`.
-    """
-    with damage_of(path):
-        file = pq.ParquetFile(path)
-        if missing := next((name for name in schema.names if name not in file.schema_arrow.names), None):
-            file.close()
-            raise DataError(f"{path}: the column {missing!r} is missing; the file was changed, or isn't a run's")
-        return file
 
 
 @contextmanager

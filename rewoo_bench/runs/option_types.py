@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST = 2**31 - 1  # a typing error beyond: the tables' counts are 32-bit
 SHORT_NAMES = "none, openai, anthropic-5m, anthropic-1h, gemini, deepseek, vllm, llama.cpp"
-"""Those of `price_sheets.RULES`, which takes longer to import than a help text may take."""
+"""Those of `price_sheets.SHORT_PRICES`, which takes longer to import than a help text may take."""
 PRICE_FORMS = (
     f"a short name of a model's price and its cache rule ({SHORT_NAMES}), a sheet of `rewoo-bench list --prices`, one "
     "model of it (SHEET:MODEL), or a file of your own (sheet.toml[:MODEL])"
@@ -142,7 +142,7 @@ def check_options(options: Any) -> None:
             raise UsageError(f"--extra-body: {unknown('parameter', name, DROPPABLE)}")
         if value is not None and name in _OWN_FIELDS:
             raise UsageError(f"--extra-body: {name!r} is set by {_OWN_FIELDS[name]}")
-    amounts = json_object(options.worker_resources, "--worker-resources").values()
+    amounts = json_object(options.worker_resources, "--worker-resources", '{"GPU": 1}').values()
     if not all(type(each) in (int, float) and each >= 0 for each in amounts):
         raise UsageError(f"--worker-resources {options.worker_resources}: expected amounts such as '{{\"GPU\": 1}}'")
     if options.worker_resources is not None and options.engine != "ray":
@@ -169,14 +169,14 @@ _OWN_FIELDS = dict.fromkeys(("messages", "prompt", "stream", "n", "tools", "stop
 }
 
 
-def json_object(text: str | None, flag: str) -> dict[str, Any]:
+def json_object(text: str | None, flag: str, example: str = '{"top_p": 0.9}') -> dict[str, Any]:
     """The JSON object of an option, empty for None. Raises `UsageError`."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise UsageError(f"{flag} {text}: it should be a JSON object such as '{{\"top_p\": 0.9}}'")
+        raise UsageError(f"{flag} {text}: it should be a JSON object such as '{example}'")
     return found
 
 

@@ -37,7 +37,7 @@ from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, 
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
 from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
 from rewoo_bench.config.names import file_name, is_oracle
-from rewoo_bench.config.price_sheets import RULES, named_tariff
+from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
@@ -398,7 +398,7 @@ def with_context(price: str, context: int) -> str:
 
 def priced_by(study: Study) -> list[str]:
     """The prices under which the main runs are shown: those that ship, and the study's own."""
-    return [*RULES, *study.spec.study.prices]
+    return [*SHORT_PRICES, *study.spec.study.prices]
 
 
 def main_cells(study: Study) -> str:

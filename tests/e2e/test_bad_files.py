@@ -102,10 +102,10 @@ def test_a_damaged_table_is_a_row_among_the_past_runs(
     for name in ("older", "whole"):
         shutil.copytree(whole, tmp_path / name)
     path = tmp_path / "older" / "questions.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(["total_tokens"]), path)
+    pq.write_table(pq.read_table(path).drop_columns(["example_id"]), path)
     with pytest.raises(SystemExit) as ended:
         main(["runs", str(tmp_path)])
     out = capfd.readouterr().out
     assert ended.value.code == 0
-    assert "the column 'total_tokens' is missing" in out.replace("\n", " ")
+    assert "the column 'example_id' is missing" in out.replace("\n", " ")
     assert out.count(" done ") == 1

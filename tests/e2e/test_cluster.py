@@ -222,8 +222,8 @@ def test_an_interrupted_run_ends_its_workers(tmp_path: Path, questions: Path, no
     [
         (["--ray-address", "127.0.0.1:9"], "--ray-address: nothing listens at '127.0.0.1:9'"),
         (["--worker-resources", '{"GPU": 8}'], '--worker-resources: no node of the cluster has {"GPU": 8}'),
-        (["--answer-cache", "cache"], "--answer-cache: workers of a cluster have none; leave it out, or --engine ray"),
-        (["--worker-resources", "GPU"], "--worker-resources GPU: it should be a JSON object of amounts"),
+        (["--answer-cache", "cache"], "--answer-cache: workers of a cluster have none; leave it out, or --workers"),
+        (["--worker-resources", "GPU"], "--worker-resources GPU: it should be a JSON object such as"),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path: Path, nodes: Nodes, flags: list[str], line: str) -> None:

@@ -12,7 +12,7 @@ from priced_runs import ask, text, write
 from prompt_caches import replayed
 
 from rewoo_bench.analysis.call_costs import cached_tokens, read_calls
-from rewoo_bench.config.price_sheets import RULES, CacheRule, named_tariff
+from rewoo_bench.config.price_sheets import SHORT_PRICES, CacheRule, named_tariff
 from rewoo_bench.runs.folder import load
 
 PROMPT = text("P", 1000)
@@ -66,7 +66,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.by_day(3)
-@pytest.mark.parametrize("name", [name for name in RULES if name != "none"])
+@pytest.mark.parametrize("name", [name for name in SHORT_PRICES if name != "none"])
 def test_every_shipped_rule_finds_in_the_columns_what_it_finds_in_the_prompts(chain: Path, name: str) -> None:
     """Oracle runs of twelve architectures, two trials, eight questions at once: equal to the token."""
     rule = named_tariff(name).rule

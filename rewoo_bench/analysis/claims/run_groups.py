@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import priced, read_calls
 from rewoo_bench.analysis.cost_laws import cost_law, cut_off
-from rewoo_bench.config.price_sheets import RULES, named_tariff
+from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
@@ -62,7 +62,7 @@ FROM_CALLS: dict[str, Callable[[pd.DataFrame, pd.DataFrame], pd.Series[float]]] 
     "prompt_tokens": lambda rows, calls: cost_law(calls).set_index(_ROW)["prompts"].reindex(rows.index),
 }
 # `usd:openai` is what a question costs under that price.
-PRICE_COLUMNS = {f"usd:{rule}": rule for rule in RULES}
+PRICE_COLUMNS = {f"usd:{rule}": rule for rule in SHORT_PRICES}
 YES_OR_NO = frozenset({"exact_match", "answered", "over_limit", "incorrect", "seven_steps"})
 SCORES = YES_OR_NO | {"f1"}
 # What a judge, a price list or the load of a machine decides, beside the architecture.

@@ -32,11 +32,11 @@ async def ray_workers(
 ) -> AsyncIterator[Engine]:
     """The workers of a run, on a cluster that is joined or started for it. Raises `UsageError`."""
     if run.is_model_given:
-        raise UsageError("engine: a model object can't be sent to the workers of a cluster; name a model")
+        raise UsageError("workers: a model object can't be sent to the workers of a cluster; name a model")
     if recorder.replay is not None:
-        raise UsageError("--engine ray: a replay makes no calls; leave it out")
+        raise UsageError("--workers: a replay makes no calls; leave it out")
     if options.answer_cache is not None:
-        raise UsageError("--answer-cache: workers of a cluster have none; leave it out, or --engine ray")
+        raise UsageError("--answer-cache: workers of a cluster have none; leave it out, or --workers")
     if wants_events:
         raise UsageError("on_event: workers of a cluster report no events; leave it out")
     with ray_cluster(options.ray_address):

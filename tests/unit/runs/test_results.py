@@ -275,3 +275,17 @@ def test_what_is_no_manifest_is_one_line(tmp_path: Path, text: str, message: str
 def test_broken_plans_are_the_drafts_with_faults(tmp_path: Path, drafts: Any, broken: int | None) -> None:
     written(tmp_path, result(trajectory=Trajectory("Seine", "answered", notes={"drafts": drafts})))
     assert rows(tmp_path)[0]["broken_plans"] == broken
+
+
+def test_a_column_that_came_later_than_the_file_is_null_and_a_file_without_a_key_is_no_run(tmp_path: Path) -> None:
+    file = written(tmp_path / "run", result()) / "questions.parquet"
+    table = pq.read_table(file)
+    pq.write_table(table.drop_columns(["retries", "question_type"]), file)
+    frame = load(tmp_path / "run")
+    assert frame[["retries", "question_type"]].isna().all(axis=None)
+    assert list(frame.drop(columns=["retries", "question_type", "run_folder"])) == [
+        name for name in table.column_names if name not in ("retries", "question_type")
+    ]
+    pq.write_table(table.drop_columns(["example_id"]), file)
+    with pytest.raises(DataError, match="the column 'example_id' is missing"):
+        load(tmp_path / "run")

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewoo_bench.config.price_sheets import RULES
+from rewoo_bench.config.price_sheets import SHORT_PRICES
 from rewoo_bench.study.declaration import Study, read_study
 from rewoo_bench.study.publish import publish_study
 from rewoo_bench.study.rounds import run_study
@@ -278,7 +278,7 @@ def test_rows_of_any_kind_give_the_same_figures(
 
 def test_its_prices_are_all_that_have_a_short_name() -> None:
     text = SCRIPT.read_text(encoding="utf-8").partition("SHORT = ")[2].partition("\n}\n")[0]
-    assert ast.literal_eval(f"{text}}}") == RULES
+    assert ast.literal_eval(f"{text}}}") == SHORT_PRICES
 
 
 def test_it_imports_nothing_of_the_project() -> None:
