@@ -124,6 +124,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
     return study, folder / "runs"
 
 
+@pytest.fixture(scope="module")
+def published(made: tuple[Study, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the study; a test that might change it takes a copy."""
+    folder = tmp_path_factory.mktemp("published") / "page"
+    publish_study(*made, folder)
+    return folder
+
+
 def test_figures_are_those_of_the_rows(made: tuple[Study, Path]) -> None:
     study, folder = made
     figures = read_results(study, folder).figures
@@ -244,28 +252,29 @@ def test_p_is_below_005_exactly_where_the_interval_leaves_the_null_out() -> None
 
 def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: Path) -> None:
     study, folder = made
+    results = read_results(study, folder)
     page = study.file.with_name("page.md")
     page.write_text("{{title}}: {{tokens/sample/oracle}} (n = {{n tokens/sample/oracle}})\n\n{{table outcomes}}\n")
     try:
-        text = page_of(read_results(study, folder), folder)
-        figure = read_results(study, folder).figures["tokens/sample/oracle"].text
+        text = page_of(results, folder)
+        figure = results.figures["tokens/sample/oracle"].text
         assert text.removeprefix("<!-- made by rewoo-bench study publish -->\n\n").startswith(
             f"A study: {figure} (n = 12)\n\n| outcome |"
         )
         page.write_text("{{tokens/sample/orakel}}")
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
-            page_of(read_results(study, folder), folder)
+            page_of(results, folder)
         assert len(str(refused.value)) < 400
         page.write_text("{{table means twise}}")
         with pytest.raises(SpecError, match="unknown figure"):
-            page_of(read_results(study, folder), folder)
+            page_of(results, folder)
         page.write_text(
             "{{range map openai}}; {{range map,map none}}; {{range map none react / rewoo}}; "
             "{{reached tokens/sample/oracle}}\n{{asking 50 main}}\n{{table means twice}}"
         )
-        text = page_of(read_results(study, folder), folder)
+        text = page_of(results, folder)
         assert "| sample | cot | 4 |" in text
-        figures = read_results(study, folder).figures
+        figures = results.figures
         ends = [
             [
                 each.estimate
@@ -282,7 +291,7 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
         assert f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and $" in text
         page.write_text("{{range map deepsick}}")
         with pytest.raises(SpecError, match="range map deepsick"):
-            page_of(read_results(study, folder), folder)
+            page_of(results, folder)
     finally:
         page.unlink()
 
@@ -320,10 +329,11 @@ def test_a_place_of_runs_that_arent_there_says_so(
         page.unlink()
 
 
-def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], published: Path, tmp_path: Path) -> None:
     study, folder = made
-    for name in ("a", "b", "b"):  # the second time into a folder that has an earlier publication
-        publish_study(study, folder, tmp_path / name)
+    for name in ("a", "b"):
+        shutil.copytree(published, tmp_path / name)
+    publish_study(study, folder, tmp_path / "b")  # into a folder that has an earlier publication
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert {path.name for path in files} >= {"README.md", "figures.csv", "map.png", "prices.png"}
     assert "accuracy.png" not in {path.name for path in files}  # an oracle's means nothing
@@ -349,7 +359,9 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], tmp_path: P
     assert all((tmp_path / "a" / name).read_text().endswith("\n") for name in ("figures.csv", "outcomes.csv"))
 
 
-def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path], tmp_path: Path) -> None:
+def test_nothing_but_an_earlier_publication_is_replaced(
+    made: tuple[Study, Path], published: Path, tmp_path: Path
+) -> None:
     study, folder = made
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/README.md").write_text("# Mine")
@@ -361,16 +373,18 @@ def test_nothing_but_an_earlier_publication_is_replaced(made: tuple[Study, Path]
     assert len(load(folder / "main-sample-oracle")) == 24
     assert not (folder.parent / "README.md").exists()
 
-    publish_study(study, folder, tmp_path / "page")
+    shutil.copytree(published, tmp_path / "page")
     before = {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()}
     with pytest.raises(UsageError, match=r"is a run that is read: .* --without-runs"):
         publish_study(study, tmp_path / "page/runs", tmp_path / "page")
     assert {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()} == before
 
 
-def test_a_publication_of_more_questions_is_not_replaced(made: tuple[Study, Path], tmp_path: Path) -> None:
-    study, folder = made
-    publish_study(study, folder, tmp_path / "page")
+def test_a_publication_of_more_questions_is_not_replaced(
+    made: tuple[Study, Path], published: Path, tmp_path: Path
+) -> None:
+    study, _ = made
+    shutil.copytree(published, tmp_path / "page")
     before = {path: path.read_bytes() for path in (tmp_path / "page").rglob("*") if path.is_file()}
     anyio.run(partial(run_study, study, study.cells[:1], tmp_path / "runs", SessionChoices(n=2)))
     for with_runs in (True, False):
@@ -412,14 +426,12 @@ def test_a_run_that_was_asked_otherwise_than_declared_decides_nothing(tmp_path: 
 
 
 def test_a_question_that_one_architecture_lacks_is_in_no_figure(made: tuple[Study, Path], tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
     study, folder = made
-    publish_study(study, folder, tmp_path / "copy")
-    file = tmp_path / "copy/runs/main-sample-oracle/questions.parquet"
+    shutil.copytree(folder / "main-sample-oracle", tmp_path / "main-sample-oracle")
+    file = tmp_path / "main-sample-oracle" / "questions.parquet"
     table = pq.read_table(file)
     pq.write_table(table.slice(0, len(table) - 1), file)
-    assert read_results(study, tmp_path / "copy/runs").figures["tokens/sample/oracle"].n == 11
+    assert read_results(study, tmp_path).figures["tokens/sample/oracle"].n == 11
 
 
 def test_a_run_keeps_the_names_of_its_architectures_when_the_file_has_them_in_another_order(
