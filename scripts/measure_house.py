@@ -1,7 +1,8 @@
 """Counts that say how large the project is for whoever keeps it.
 
     python scripts/measure_house.py code     # lines, files, entries of rewoo_bench/, imports between and inside them,
-                                             # calls that clean or escape text, handlers of RecursionError, tests
+                                             # calls that clean or escape text, handlers of RecursionError, tests,
+                                             # commands, flags of `run`
     python scripts/measure_house.py words    # words of hand-written Markdown, by file, the longest first
     python scripts/measure_house.py compare tests/golden/models/hotpotqa-qwen-1.5b    # what a comparison runs through
 
@@ -23,7 +24,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import click
+
 import rewoo_bench
+from rewoo_bench.cli.main import group
 
 ROOT = Path(__file__).parents[1]
 GENERATED = re.compile(r"results/study/(README|captions)\.md|tests/golden/.*")
@@ -149,6 +153,14 @@ def compared(runs: Sequence[str], package: Path = ROOT / "rewoo_bench") -> dict[
     return {file: sorted(name for other, name in found if other == file) for file in files}
 
 
+def commands() -> dict[str, int]:
+    """The number of commands, and of flags of `run`."""
+    context = click.Context(group)
+    run = group.get_command(context, "run")
+    flags = [each for each in run.params if isinstance(each, click.Option) and not each.hidden] if run else []
+    return {"commands": len(group.list_commands(context)), "flags of run": len(flags)}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["code", "words", "compare"])
@@ -161,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{sum(map(len, by_file.values())):7,} functions in {len(by_file)} files")
         return
     if given.what == "code":
-        for name, count in code().items():
+        for name, count in (code() | commands()).items():
             print(f"{count:7,} {name}")
         return
     counted = words()

@@ -23,7 +23,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, w
 SLOW = """
     test_architectures test_claims_decide test_cluster test_copied_folders test_coverage
     test_folders test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs
-    test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_mcp_servers
+    test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_long_run test_mcp_servers
     test_mcp_tools test_nasty_replies test_new test_plot_fit test_readme_examples test_report_page
     test_rewoo_as_agent test_secrets test_signals
     test_study_horizon

@@ -1,0 +1,48 @@
+"""A run of 4,000 answers goes through every command that reads one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_runs import quiet
+
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.folder import load
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("long") / "run"
+    arguments = ("--arch", "rewoo,react,direct,cot", "--dataset", "chain?hops=2", "-n", 1000, "--model", "oracle")
+    assert quiet(*arguments, "--out", folder) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "RUN", "--prices", "all"),
+        ("report", "RUN", "--out", "OUT.html"),
+        ("show", "RUN", "--random"),
+        ("plot", "RUN", "--out", "OUT"),
+        ("runs", "RUN"),
+        ("gate", "RUN", "--baseline", "OUT.json", "--update"),
+        ("plannable", "RUN"),
+        ("claims", "RUN"),
+        ("publish", "RUN", "--out", "OUT"),
+        ("rescore", "RUN"),
+    ],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_every_command_reads_it(arguments: tuple[str, ...], run: Path, tmp_path: Path) -> None:
+    filled = [each.replace("RUN", str(run)).replace("OUT", str(tmp_path / "out")) for each in arguments]
+    with pytest.raises(SystemExit) as ended:
+        main(filled)
+    assert ended.value.code == 0
+
+
+def test_nothing_is_lost(run: Path) -> None:
+    rows = load(run)
+    assert rows.groupby("architecture").size().tolist() == [1000] * 4
+    assert rows["exact_match"].eq(1).all()
