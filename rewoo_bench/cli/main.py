@@ -102,10 +102,13 @@ def _run(arguments: list[str]) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         when = " before the first question, or after the last" if arguments[:1] == ["run"] else ""
         text, code = f"{_INTERRUPTED}{when}", INTERRUPTED
-    except Exception:  # a fault of rewoo_bench; never exit code 1, which means that a gate failed
+    except Exception as error:  # never exit code 1, which means that a gate failed
         import traceback  # two milliseconds that `--help` is spared
 
-        text, code = traceback.format_exc(), BROKEN
+        if isinstance(error, OSError) and error.filename:  # a name that is too long, a folder that can't be written
+            text, code = f"{error.filename}: {error.strerror}", WRONG
+        else:
+            text, code = traceback.format_exc(), BROKEN
         if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception
             text, code = _INTERRUPTED, INTERRUPTED
     from rewoo_bench.text.redaction import redact  # `--help` prints none

@@ -109,3 +109,15 @@ def test_a_damaged_table_is_a_row_among_the_past_runs(
     assert ended.value.code == 0
     assert "the column 'example_id' is missing" in out.replace("\n", " ")
     assert out.count(" done ") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [("compare", "NAME"), ("run", "--arch", "cot", "--dataset", "NAME.csv"), ("new", "arch", "NAME")]
+)
+def test_a_name_that_no_file_system_takes_is_one_line(
+    arguments: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([each.replace("NAME", "a" * 300) for each in arguments])
+    err = capfd.readouterr().err
+    assert (ended.value.code, err.count("\n")) == (2, 1), err[-2000:]
