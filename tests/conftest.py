@@ -21,12 +21,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, w
 
 # Files that take half of the time. A plain `pytest` leaves them out; `pytest --all` and a file's name run them.
 SLOW = """
-    test_architectures test_claims_decide test_cluster test_copied_folders test_coverage
-    test_folders test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs
-    test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_long_run test_mcp_servers
-    test_mcp_tools test_nasty_replies test_new test_plot_fit test_readme_examples test_report_page
-    test_rewoo_as_agent test_secrets test_signals
-    test_study_horizon
+    test_architectures test_claims_decide test_cluster test_copied_folders test_coverage test_folders
+    test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs test_installed_plugins test_killed
+    test_linear_parsers test_live_page test_llama_server test_long_run test_mcp_servers test_mcp_tools
+    test_nasty_replies test_new test_plot_fit test_readme_examples test_report_page test_rewoo_as_agent
+    test_secrets test_signals test_study_horizon
 """
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault

@@ -105,8 +105,8 @@ def _run(arguments: list[str]) -> int:
     except Exception as error:  # never exit code 1, which means that a gate failed
         import traceback  # two milliseconds that `--help` is spared
 
-        if isinstance(error, OSError) and error.filename:  # a name that is too long, a folder that can't be written
-            text, code = f"{error.filename}: {error.strerror}", WRONG
+        if isinstance(error, OSError) and error.strerror:  # a folder that can't be written, a full disk
+            text, code = ": ".join(filter(None, [str(error.filename or ""), error.strerror])), WRONG
         else:
             text, code = traceback.format_exc(), BROKEN
         if signal.getsignal(signal.SIGINT) is _leave:  # Ctrl-C during an import may come as another exception

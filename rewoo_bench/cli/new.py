@@ -51,12 +51,9 @@ def new(kind: str, name: str) -> None:
         template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
         for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
     }
-    try:
-        folder.mkdir(parents=True)
-        for file, text in files.items():
-            (folder / file).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"new: can't write {str(folder)!r}: {error.strerror}") from None
+    folder.mkdir(parents=True)
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="utf-8")
     for file in files:
         echo(str(path / file))
     where = name if name.startswith((".", "/")) else f"./{name}"

@@ -11,7 +11,6 @@ import pandas as pd
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable, value_rows
 from rewoo_bench.cli.flag_types import run_folders
-from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
 from rewoo_bench.system.output import echo
@@ -48,11 +47,8 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     found = plannable(run, prices, on_task=keep)
     for path, table in ((calls, found.calls), (values, pd.DataFrame(rows_of_values))):
         if path is not None:
-            try:
-                with replaced(path) as file:
-                    file.write(csv_text(table).encode())
-            except OSError as error:
-                raise UsageError(f"can't write to {str(path)!r}: {error.strerror or error}") from None
+            with replaced(path) as file:
+                file.write(csv_text(table).encode())
     if plot is not None:
         from rewoo_bench.report.plots.planned import save_planned  # matplotlib
 

@@ -38,8 +38,6 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
     try:
         text = file.read_text(encoding="utf-8")
         values = json.loads(text) if is_json else tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"--from: can't read {str(file)!r}: {error.strerror}") from None
     except ValueError as error:  # of both formats, and of text that isn't UTF-8
         raise UsageError(f"{where}: not valid {'JSON' if is_json else 'TOML'}: {error}") from None
     if not isinstance(values, dict):

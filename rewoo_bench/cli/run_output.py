@@ -53,8 +53,8 @@ def write_page_of(outcome: Outcome) -> Path | None:
         write_page([outcome.folder], page, figures=False)
     except DataError:  # no row yet
         return None
-    except UsageError as error:
-        echo(str(error), err=True)
+    except (UsageError, OSError) as error:
+        echo(f"no report.html: {error}", err=True)
         return None
     return page
 

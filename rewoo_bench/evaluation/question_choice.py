@@ -37,8 +37,6 @@ def read_ids(file: Path) -> tuple[str, ...]:
         lines = file.read_text(encoding="utf-8-sig").splitlines()  # Windows editors begin a file with a BOM
     except UnicodeDecodeError:
         raise UsageError(f"--ids: {str(file)!r} isn't UTF-8") from None
-    except OSError as error:
-        raise UsageError(f"--ids: can't read {str(file)!r}: {error.strerror}") from None
     ids = tuple(dict.fromkeys(line.strip() for line in lines if line.strip()))
     if not ids:
         raise UsageError(f"--ids: {str(file)!r} has no ids; expected one a line")

@@ -64,14 +64,11 @@ def publish_logs(run: Path, out: Path, *, texts: bool = False, without: Sequence
                 "finished_at": manifest.finished_at,
             }
             trajectories = list(recorded.trajectories(name))
-            try:
-                out.mkdir(parents=True, exist_ok=True)
-                from rewoo_bench.imports.inspect_write import write_log  # inspect_ai takes seconds
+            out.mkdir(parents=True, exist_ok=True)
+            from rewoo_bench.imports.inspect_write import write_log  # inspect_ai takes seconds
 
-                write_log(out / f"{short}.eval", facts, trajectories)
-                rows += len(trajectories)
-            except OSError as error:
-                raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
+            write_log(out / f"{short}.eval", facts, trajectories)
+            rows += len(trajectories)
     return rows
 
 

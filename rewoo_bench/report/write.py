@@ -28,7 +28,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from rewoo_bench.analysis.prices import pricing_of
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError
 from rewoo_bench.report.overview import claim_lines, overview
 from rewoo_bench.report.planned import TraceKey, read_planned
 from rewoo_bench.report.rows import QuestionTable, question_table
@@ -64,14 +64,11 @@ def write_page(
     planned = read_planned(runs, texts=texts)
     head |= {"figures": list(_figures(runs)) if figures else [], "claims": claim_lines(runs), "planned": planned.shown}
     is_of_a_run = (out.parent / MANIFEST).is_file()  # somebody else's, perhaps, with links in it
-    try:
-        out.parent.mkdir(exist_ok=True)
-        with _journal_prompts(runs if prompts else ()) as prompts_of, replaced(out, follows=not is_of_a_run) as file:
-            trajectories = Trajectories(runs, table, prompts_of, planned)
-            parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
-            return sum(file.write(part) for part in parts)
-    except OSError as error:
-        raise UsageError(f"can't write {str(out)!r}: {error.strerror or error}") from None
+    out.parent.mkdir(exist_ok=True)
+    with _journal_prompts(runs if prompts else ()) as prompts_of, replaced(out, follows=not is_of_a_run) as file:
+        trajectories = Trajectories(runs, table, prompts_of, planned)
+        parts = _parts(head, table, lambda number: trajectories.question(number, texts=texts))
+        return sum(file.write(part) for part in parts)
 
 
 def read_page(

@@ -56,8 +56,6 @@ def find_runs(folder: Path) -> list[PastRun]:
                 f"no such folder: {str(folder)!r}; expected a folder of runs, by default {RESULTS}"
             ) from None
         return []
-    except OSError as error:
-        raise UsageError(f"can't read the folder {str(folder)!r}: {error.strerror}") from None
     past = sorted((past_run(path) for path in folders), key=lambda each: each.folder)
     return sorted(past, key=lambda each: each.started_at or "", reverse=True)
 

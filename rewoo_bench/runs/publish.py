@@ -86,17 +86,14 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
             facts["options"] = {**options, "architectures": [*compress(options["architectures"], kept)]}
     if "shared_prefixes" in facts:
         facts["shared_prefixes"] = {name: of for name, of in facts["shared_prefixes"].items() if name not in without}
-    try:
-        write_manifest(out, manifest_of(file_names(facts)))
-        for name, table in tables.items():
-            with replaced(out / name, follows=False) as opened:
-                pq.write_table(table, opened, compression="zstd")
-        if texts and (run / TRACES_FILE).is_file():
-            with (run / TRACES_FILE).open("rb") as lines, replaced(out / TRACES_FILE, follows=False) as opened:
-                kept_lines = (line for line in lines if json.loads(line)["architecture"] not in without)
-                opened.writelines(kept_lines if without else lines)
-    except OSError as error:
-        raise UsageError(f"--out: can't write to {str(out)!r}: {error.strerror or error}") from None
+    write_manifest(out, manifest_of(file_names(facts)))
+    for name, table in tables.items():
+        with replaced(out / name, follows=False) as opened:
+            pq.write_table(table, opened, compression="zstd")
+    if texts and (run / TRACES_FILE).is_file():
+        with (run / TRACES_FILE).open("rb") as lines, replaced(out / TRACES_FILE, follows=False) as opened:
+            kept_lines = (line for line in lines if json.loads(line)["architecture"] not in without)
+            opened.writelines(kept_lines if without else lines)
     return len(tables[QUESTIONS_FILE])
 
 

@@ -106,8 +106,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
 
     Cells with `report` also get a page with every question and its texts.
 
-    Raises `UsageError` where a file can't be written, `SpecError` for a place of the page that names nothing, and
-    `DataError` without any run.
+    Raises `SpecError` for a place of the page that names nothing, and `DataError` without any run.
     """
     results = read_results(study, folder)
     page = page_of(results, folder)
@@ -122,12 +121,9 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
         "outcomes.csv": f"{csv_text(tables.outcomes_table(results))}\n",
     }
     for name, text in texts.items():
-        try:
-            out.mkdir(parents=True, exist_ok=True)  # a study of which nothing can be drawn has no folder yet
-            with replaced(out / name, follows=False) as file:
-                file.write(text.encode())
-        except OSError as error:
-            raise UsageError(f"can't write to {str(out / name)!r}: {error.strerror or error}") from None
+        out.mkdir(parents=True, exist_ok=True)  # a study of which nothing can be drawn has no folder yet
+        with replaced(out / name, follows=False) as file:
+            file.write(text.encode())
         written.append(out / name)
     written += save_figures(drawings(results), out, ["png"])
     for copy in copies:

@@ -122,10 +122,7 @@ class _Session:
             if most is not None and found < most:
                 self._choices.say(f"{cell.name}: its data set has {found:,} of {most:,} questions")
             self.asked[cell.name] = asked_of(self._folder / cell.name)
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"--out: can't write to {str(self._folder)!r}: {error.strerror or error}") from None
+        self._folder.mkdir(parents=True, exist_ok=True)
         for cell in self._study.cells if self._choices.study_cost is not None else ():
             if (self._folder / cell.name / MANIFEST).exists():
                 self._cost_usd[cell.name] = (await spent_by(self._folder / cell.name)).cost_usd

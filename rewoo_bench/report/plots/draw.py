@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewoo_bench.analysis.pairs import way_round
-from rewoo_bench.errors import NothingToDraw, UsageError
+from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.break_even import break_even
 from rewoo_bench.report.plots.conditions import failure, latency
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
@@ -112,26 +112,22 @@ def save_figures(
 ) -> Iterator[Path]:
     """Writes figures by name, and their captions into captions.md, a section each; yields the files.
 
-    Sections of earlier figures stay while their files exist. Without a figure, nothing is written. Raises `UsageError`
-    where the folder can't be written to.
+    Sections of earlier figures stay while their files exist. Without a figure, nothing is written.
     """
     captions, path = {}, folder / "captions.md"
-    try:
-        for name, picture in pictures:
-            folder.mkdir(parents=True, exist_ok=True)
-            for form in formats:
-                file = folder / f"{name}.{form}"
-                with styled(), replaced(file, follows=False) as opened:
-                    picture.figure.savefig(opened, format=form, metadata=PICTURE_METADATA[form])
-                yield file
-            captions[name] = picture.markdown
-        if captions:
-            before = path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
-            sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
-            texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
-            written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
-            with replaced(path, follows=False) as opened:
-                opened.write(("\n\n".join(["# Figures", *written]) + "\n").encode())
-            yield path
-    except OSError as error:
-        raise UsageError(f"can't write figures to {str(folder)!r}: {error.strerror}: name another folder") from None
+    for name, picture in pictures:
+        folder.mkdir(parents=True, exist_ok=True)
+        for form in formats:
+            file = folder / f"{name}.{form}"
+            with styled(), replaced(file, follows=False) as opened:
+                picture.figure.savefig(opened, format=form, metadata=PICTURE_METADATA[form])
+            yield file
+        captions[name] = picture.markdown
+    if captions:
+        before = path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
+        sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
+        texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
+        written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
+        with replaced(path, follows=False) as opened:
+            opened.write(("\n\n".join(["# Figures", *written]) + "\n").encode())
+        yield path

@@ -27,11 +27,8 @@ def save_planned(found: Plannable, path: Path) -> None:
     form = path.suffix.removeprefix(".").lower()
     if form not in PICTURE_FORMATS:
         raise UsageError(f"--plot {str(path)!r}: expected a name that ends in {' or '.join(PICTURE_FORMATS)}")
-    try:
-        with style.styled(), replaced(path, follows=False) as opened:
-            planned(found).figure.savefig(opened, format=form, metadata=PICTURE_METADATA[form])
-    except OSError as error:
-        raise UsageError(f"can't write {str(path)!r}: {error.strerror}") from None
+    with style.styled(), replaced(path, follows=False) as opened:
+        planned(found).figure.savefig(opened, format=form, metadata=PICTURE_METADATA[form])
 
 
 def planned(found: Plannable) -> Picture:
