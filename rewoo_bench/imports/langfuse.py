@@ -15,11 +15,11 @@ from rewoo_bench.imports.record import (
     Unreadable,
     as_time,
     as_verdict,
+    counted_usage,
     first_of,
     number,
     parsed,
     times_of,
-    usage_of,
 )
 from rewoo_bench.imports.tree import Node, details_usage, kind_of, trajectories_of
 from rewoo_bench.text.model_output import objects_in
@@ -98,7 +98,7 @@ def _of_langfuse(each: _Facts) -> Node:
     if node.kind == "model":
         details = _in(value("usageDetails", "usage_details")) or _in(each.get("usage"))
         flat = {"prompt_tokens": each.get("promptTokens"), "completion_tokens": each.get("completionTokens")}
-        node.usage = details_usage(details) or usage_of(flat)
+        node.counted = details_usage(details) or counted_usage(flat)
         node.is_cached_known = any("cache" in str(name).casefold() for name in details)
         costs = (_in(value("costDetails", "cost_details")).get("total"), each.get("calculatedTotalCost"))
         totals = (each.get("totalCost"), each.get("total_cost"))

@@ -19,7 +19,7 @@ from rewoo_bench.imports.record import (
     Unreadable,
     as_time,
     as_verdict,
-    count,
+    counted_usage,
     first_of,
     number,
     object_at,
@@ -28,9 +28,8 @@ from rewoo_bench.imports.record import (
     times_of,
 )
 from rewoo_bench.imports.tree import Kind, Node, details_usage, kind_of, trajectories_of
-from rewoo_bench.models.hosted.responses import read_usage
+from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.text.model_output import objects_in
-from rewoo_bench.types import Usage
 
 
 def is_spans(record: Any) -> bool:
@@ -269,7 +268,7 @@ def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], give
         given, of_adk, adk_usage = _of_adk(found)
     node.model = str(first_of(found, _MODELS) or "")
     node.call_id = str(found.get("gen_ai.response.id") or "")
-    node.usage = read_usage(adk_usage) if adk_usage else _usage(found)
+    node.counted = counted_usage(adk_usage) if adk_usage else _usage(found)
     node.is_cached_known = bool(adk_usage) or any(
         name in found for name in ("langfuse.observation.usage_details", *_TOKENS[2])
     )
@@ -322,18 +321,23 @@ def _tools(found: Mapping[str, Any], given: Any) -> list[Any]:
     ]
 
 
-def _usage(found: Mapping[str, Any]) -> Usage | None:
-    """Tokens in any of the conventions' words. What a cache gave is part of the input."""
+def _usage(found: Mapping[str, Any]) -> CountedUsage | None:
+    """Tokens in any of the conventions' words, counted as a provider's are (`count_usage`)."""
     details = parsed(found.get("langfuse.observation.usage_details"))
     if isinstance(details, Mapping):
         return details_usage(details)
-    given, written, cached, stored, reasoned = (first_of(found, names) for names in _TOKENS)
+    given, written, cached, stored, reasoned, total = (first_of(found, names) for names in _TOKENS)
     if number(given) is None and number(written) is None:
         return None
-    total = count(given)
-    if count(cached) + count(stored) > total:  # counted apart from the input
-        total += count(cached) + count(stored)
-    return Usage(total, count(cached), count(written), min(count(reasoned), count(written)), count(stored))
+    return counted_usage(
+        {
+            "input_tokens": given,
+            "output_tokens": written,
+            "total_tokens": total,
+            "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": stored},
+            "output_tokens_details": {"reasoning_tokens": reasoned},
+        }
+    )
 
 
 _G, _O, _A = "gen_ai.usage.", "llm.token_count.", "ai.usage."
@@ -360,6 +364,7 @@ _TOKENS = (
         *(f"{_G}output_tokens.reasoning", f"{_O}completion_details.reasoning"),
         *(f"{_A}reasoningTokens", f"{_A}outputTokenDetails.reasoningTokens", f"{_G}experimental.reasoning_tokens"),
     ),
+    (f"{_G}total_tokens", f"{_O}total", "llm.usage.total_tokens", f"{_A}totalTokens"),
 )
 
 

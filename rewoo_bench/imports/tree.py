@@ -23,10 +23,11 @@ from rewoo_bench.imports.record import (
     ToolUse,
     Turn,
     count,
+    counted_usage,
     number,
     parsed,
-    usage_of,
 )
+from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, ToolCall, Usage
 
@@ -48,7 +49,7 @@ class Node:
     times: Times | None = None
     messages: list[Any] | None = None
     reply: Any = None
-    usage: Usage | None = None
+    counted: CountedUsage | None = None
     is_cached_known: bool = False
     """Whether it has a field for cached tokens; in a trace where none has, nobody knows them."""
     model: str = ""
@@ -65,6 +66,10 @@ class Node:
     text_in: str = ""
     text_out: str = ""
     conversation: Conversation = field(default_factory=Conversation)
+
+    @property
+    def usage(self) -> Usage | None:
+        return self.counted.usage if self.counted else None
 
 
 def trajectories_of(
@@ -191,7 +196,7 @@ def _take(node: Node, other: Node) -> None:
     node.tools = node.tools or other.tools
     node.call_id = node.call_id or other.call_id
     if other.usage and (node.usage is None or _details(other.usage) > _details(node.usage)):
-        node.usage = other.usage
+        node.counted = other.counted
 
 
 def _details(usage: Usage) -> int:
@@ -265,6 +270,7 @@ def _model_call(node: Node, agent: str) -> ModelCall:
         call,
         messages=call.messages if node.messages is not None else None,
         usage=node.usage or call.usage,
+        is_inconsistent=node.counted.source == "inconsistent" if node.counted else call.is_inconsistent,
         model=node.model or call.model,
         tools=tuple(node.tools),
         finish_reason=node.finish_reason or call.finish_reason,
@@ -376,7 +382,7 @@ def kind_of(word: Any) -> Kind:
     return _SPAN_KINDS.get(str(word).casefold(), "")
 
 
-def details_usage(details: Mapping[str, Any]) -> Usage | None:
+def details_usage(details: Mapping[str, Any]) -> CountedUsage | None:
     """Tokens by kind, as Langfuse has them: each kind apart, or cached ones within the input; the total tells which."""
     kinds = {name: count(value) for name, value in details.items() if number(value) is not None}
     total = kinds.pop("total", None)
@@ -384,9 +390,10 @@ def details_usage(details: Mapping[str, Any]) -> Usage | None:
     written = sum(value for name, value in kinds.items() if name.startswith("output") or "reasoning" in name)
     is_apart = "input" in kinds and total is not None and given + written == total and len(kinds) > 2
     if not is_apart:
-        return usage_of(details)
+        return counted_usage(details)
     cached = sum(
         value for name, value in kinds.items() if "cache" in name and "creat" not in name and "write" not in name
     )
     stored = sum(value for name, value in kinds.items() if "cache" in name) - cached
-    return Usage(given, cached, written, sum(v for name, v in kinds.items() if "reasoning" in name), stored)
+    reasoned = sum(value for name, value in kinds.items() if "reasoning" in name)
+    return CountedUsage(Usage(given, cached, written, reasoned, stored))

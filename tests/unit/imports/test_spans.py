@@ -274,3 +274,24 @@ def test_calls_of_googles_adk_have_prompts_replies_and_the_providers_own_tokens(
     assert (found.system, found.question, found.answer) == ("You know lochs.", "How deep is Loch Ness?", "230 metres")
     assert call.usage is not None
     assert (call.usage.input_tokens, call.usage.output_tokens, call.usage.reasoning_tokens) == (90, 25, 20)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "counted"),
+    [
+        ({"prompt": 100, "completion": 20, "completion_details.reasoning": 30, "total": 150}, (100, 0, 50, 30)),
+        ({"prompt": 100, "completion": 40, "completion_details.reasoning": 30, "total": 170}, (100, 0, 70, 30)),
+        ({"prompt": 200, "completion": 20, "prompt_details.cache_read": 150, "total": 370}, (350, 150, 20, 0)),
+        ({"prompt": 200, "completion": 20, "prompt_details.cache_read": 150, "total": 220}, (200, 150, 20, 0)),
+        ({"prompt": 100, "completion": 20, "prompt_details.cache_read": 150}, (250, 150, 20, 0)),
+    ],
+)
+def test_the_total_of_a_call_says_what_its_parts_hold(
+    recorded: dict[str, int], counted: tuple[int, ...], tmp_path: Path
+) -> None:
+    tokens: dict[str, Any] = {f"llm.token_count.{name}": value for name, value in recorded.items()}
+    (found,) = trajectories(tmp_path, chat("1", 1, **tokens))
+    (call,) = found.calls
+    assert call.usage is not None
+    usage = call.usage
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_tokens) == counted
