@@ -168,7 +168,6 @@ def test_an_outcome_may_be_of_any_table_of_its_cells(tmp_path: Path) -> None:
             "outcome 'tokens': unknown price 'opnai', did you mean 'openai'?",
         ),
         ('name = "map"', 'name = "a b/c"', "name"),
-        ('"some.ids"', '"none.ids"', "can't read"),
         ("[0.0, 0.5]", "[0.5, 0.5]", "two runs would be in the folder"),
         ("[[outcomes]]", f"{OUTCOME}\n[[outcomes]]", "two outcomes would be called 'tokens/sample/oracle/tool_failure"),
         ("{ tool_failure_rate = [0.0, 0.5] }", "{}\n" + OTHER_MAIN, "no run of 'main' has both 'rewoo' and 'cot'"),
