@@ -429,11 +429,7 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("tokens are estimated, in part or all, where no usage was reported")
     if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
-    intervals = [mean for system in comparison.systems for mean in system.intervals.values()]
-    intervals += [effect.interval for pair in comparison.pairs for effect in pair.figures]
-    intervals += [usd for each in comparison.under for usd in each.usd.values()]
-    intervals += [pair.ratio for each in comparison.under for pair in each.pairs]
-    if any(interval.rare for interval in intervals):
+    if any(cell.endswith(f"]{RARE}") for table in tables(comparison) for row in table.cells for cell in row):
         lines.append(OF_RARE)
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))

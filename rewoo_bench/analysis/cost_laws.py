@@ -153,32 +153,6 @@ def predict(rows: pd.DataFrame) -> Prediction | None:
     return Prediction(law, len(short), len(long), mean, most)
 
 
-def fitted_terms(calls: pd.DataFrame, rows: pd.DataFrame) -> dict[str, FittedLine]:
-    """The terms of a ReWOO law, each fitted as the whole is, so that they add up to it.
-
-    `calls` are rows of calls.parquet. Empty where the law is another one, or the prompts' parts aren't known.
-    """
-    prediction = predict(rows)
-    parts = scaled_parts(calls)
-    if prediction is None or prediction.law.name != "ReWOO" or parts is None:
-        return {}
-    short = _parted(rows)[0].set_index(_KEY)
-    of = {role: parts[(calls["role"] == role).to_numpy()] for role in ("planner", "solver", "tool")}
-    exemplars, evidence = of["solver"]["exemplar_tokens"], of["solver"]["found_tokens"]
-    sizes = {
-        "planner's prompt": of["planner"].sum(axis=1),
-        "solver's instructions and question": of["solver"].sum(axis=1) - exemplars - evidence,
-        "solver's exemplars": exemplars,
-        "plan and evidence": evidence,
-        "LLM tool's prompts": of["tool"].sum(axis=1),
-    }
-    by_question = {
-        term: size.groupby([calls.loc[size.index, key] for key in _KEY]).sum().reindex(short.index, fill_value=0.0)
-        for term, size in sizes.items()
-    }
-    return {term: fit_line("ReWOO", look_ups(short), size) for term, size in by_question.items() if size.any()}
-
-
 def look_ups(rows: pd.DataFrame) -> pd.Series[float]:
     """How many look-ups each question needs; NaN where that isn't known.
 

@@ -6,15 +6,19 @@ import csv
 import io
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
+import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ORACLE_NOTE, ComparisonFormat, render_comparison, tables
 from rewoo_bench.analysis.prices import Pricing
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("model", ["oracle", "oracle?depth=2"])
@@ -121,3 +125,10 @@ def test_the_tables_name_a_planner_with_a_model_of_its_own() -> None:
     assert "sample, openai/small_1 (planner big): tokens per question" in shown
     shown = str(compare(frame(system(planner_model="big"), system("react"))))
     assert "sample, rewoo: openai/small_1 (planner big): tokens per question" in shown
+
+
+@pytest.mark.parametrize("run", ["main-hotpotqa-qwen", "again-hotpotqa-qwen"])
+def test_a_mark_is_explained_where_one_is_shown(run: str) -> None:
+    folder = ROOT / "results" / "study" / "runs" / run
+    text = str(rewoo_bench.compare(folder))
+    assert ("a rare event may be missing" in text) == ("]?" in text)

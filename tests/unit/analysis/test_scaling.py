@@ -12,7 +12,6 @@ import rewoo_bench
 from rewoo_bench.analysis.cost_laws import (
     FittedLine,
     fit_line,
-    fitted_terms,
     law_of,
     look_ups,
     predict,
@@ -87,25 +86,6 @@ def test_a_law_is_found_again_in_numbers_made_by_it() -> None:
     for law in (FittedLine("ReAct", 100.0, 10.0), FittedLine("ReWOO", 100.0, 10.0)):
         found = fit_line(law.name, hops, law.input_tokens(hops))
         assert (found.fixed, found.step) == pytest.approx((100, 10))
-
-
-def test_the_solvers_exemplars_and_the_llm_tools_prompts_are_terms_of_their_own(
-    chains: Path, rows: pd.DataFrame
-) -> None:
-    calls, own = pd.read_parquet(chains / "calls.parquet"), of(rows, SHOWN)
-    found, whole = fitted_terms(calls[calls["architecture"] == SHOWN], own), predict(own)
-    assert whole is not None
-    assert sum(law.fixed for law in found.values()) == pytest.approx(whole.law.fixed)
-    assert sum(law.step for law in found.values()) == pytest.approx(whole.law.step)
-    assert found["solver's exemplars"].fixed == pytest.approx(194, abs=20)
-    assert found["solver's exemplars"].step == pytest.approx(0, abs=1e-6)
-    assert found["LLM tool's prompts"].step > 50
-    assert fitted_terms(calls[calls["architecture"] == "react"], of(rows, "react")) == {}
-    plain = fitted_terms(calls[calls["architecture"] == "rewoo"], of(rows, "rewoo"))
-    assert "solver's exemplars" not in plain
-    assert "LLM tool's prompts" in plain
-    unknown = calls[calls["architecture"] == SHOWN].assign(found_tokens=None)
-    assert fitted_terms(unknown, own) == {}
 
 
 def test_no_law_is_about_other_architectures(rows: pd.DataFrame) -> None:
