@@ -78,10 +78,14 @@ class ErrorResponse:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page that the search tool can find: its title and its text (one or more paragraphs)."""
+    """A page that the search tool can find: its title and its text (one or more paragraphs).
+
+    Of one that `is_value` the tool returns the text alone, without the title.
+    """
 
     title: str
     text: str
+    is_value: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,13 @@ class Hop:
     needs: tuple[int, ...] = ()
     foreseen: bool = True
     tool: Literal["Search", "Calculator"] = field(default="Search", repr=False)  # ids of generated questions stay
+    is_value: bool = field(default=False, repr=False)
+    """Whether the look-up returns its value alone, so that a later call can take the result unread."""
+
+    @property
+    def passes_on(self) -> bool:
+        """Whether a later call can take the result as it is: a calculation's, or a look-up's that is a value."""
+        return self.is_value or self.tool == "Calculator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +368,8 @@ class Request:
     that doesn't stream.
 
     `wire` is the HTTP request of an external agent that the messages were read from: a model with an HTTP endpoint
-    sends it unchanged, any other one answers the messages. `trial` is that of the question (`trial_seed`).
+    sends it unchanged, any other one answers the messages. `trial` is that of the question (`trial_seed`). Without
+    `parallel` a provider is asked for at most one tool call.
     """
 
     messages: Sequence[Message]
@@ -365,6 +377,7 @@ class Request:
     stop: Sequence[str] = ()
     max_tokens: int | None = None
     tools: Sequence[Tool] = ()
+    parallel: bool = True
     schema: Mapping[str, Any] | None = None
     grammar: str | None = None
     on_text: Callable[[str], None] | None = None

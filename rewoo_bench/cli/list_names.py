@@ -11,6 +11,7 @@ from rewoo_bench.config.named import Named, read_architecture, read_dataset
 from rewoo_bench.config.names import ORACLE_MODEL, SCORERS, TOOLS, agents_folder, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, installed_plugins, packages_with
 from rewoo_bench.config.price_sheets import bundled_sheets, read_sheet
+from rewoo_bench.config.specs import FORM_WORDS
 from rewoo_bench.models.local.catalogue import catalogue
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.tables import terminal_width, text_table
@@ -33,7 +34,8 @@ def list_names(agents: bool, prices: bool) -> None:
         return
     click.echo("architectures (--arch)")
     for name in bundled_names("architectures"):
-        _line(name, read_architecture(Named(name, bundled_folder("architectures") / name)).description)
+        spec = read_architecture(Named(name, bundled_folder("architectures") / name))
+        _line(name, f"{spec.description} ({FORM_WORDS[spec.form]})" if spec.form else spec.description)
     _installed("architectures")
     click.echo("data sets (--dataset)")
     for name in bundled_names("datasets"):

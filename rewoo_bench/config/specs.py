@@ -67,6 +67,11 @@ class ToolSettings(BaseModel):
     """Import path `package.module:function` of a function or class that makes the tool (`tools.factories`)."""
 
 
+Form = Literal["papers", "today", "programs"]
+"""The papers' form: text, with exemplars in every call. Today's: JSON by a schema or tool calls, without exemplars."""
+FORM_WORDS: dict[Form, str] = {"papers": "the papers' form", "today": "today's form", "programs": "programs"}
+
+
 class ArchitectureSpec(BaseModel):
     """architecture.toml: an agent architecture's loop, tools, prompts and settings."""
 
@@ -77,6 +82,8 @@ class ArchitectureSpec(BaseModel):
     description: str = ""
     runner: str
     """Short name of a bundled loop, or an import path `package.module:Class`."""
+    form: Form | None = None
+    """How its model writes calls; None is not said."""
     source: str = ""
     """Publication that describes it."""
     tools: dict[str, ToolSettings] = {}

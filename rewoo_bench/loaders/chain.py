@@ -20,9 +20,18 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from rewoo_bench.types import Document, Example, Hop
 
@@ -95,6 +104,8 @@ class World:
         self.random = random
         self.mentioned: list[tuple[str, str]] = []
         """Kind and title of the things that pages name in other facts than the one asked for."""
+        self.values: dict[str, str] = {}
+        """What each page says of its title, by title."""
         self._given: set[str] = set()
         self._words: dict[str, str] = {}  # title -> the word that titles like it share, or begin alike
         self._first: dict[str, str] = {}  # word -> its first syllable
@@ -206,7 +217,8 @@ def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
     near = world.random.sample(links, len(links))
     for kind, title in turns:  # the pages of things that were only mentioned
         fact = world.random.choice(askable_facts(kind, numeric=False))
-        pages.append(world.page(kind, title, world.sentence(fact, title, world.value(fact)), fact.noun))
+        world.values[title] = world.value(fact)
+        pages.append(world.page(kind, title, world.sentence(fact, title, world.values[title]), fact.noun))
     for place in range(DISTRACTORS - len(turns)):  # titles like those of gold pages, and the same facts of other things
         link = near[place % len(near)]
         fact, (kind, owned) = link.fact, link.owned
@@ -221,6 +233,7 @@ def documents(world: World, links: list[PageLink]) -> tuple[Document, ...]:
 def _page(world: World, link: PageLink) -> Document:
     thing = f"the {THING_KINDS[link.owned[0]].heirloom} of {called(*link.owned)}"
     sentence = world.sentence(link.fact, link.title, link.value, thing=thing, number=link.number)
+    world.values[link.title] = link.value
     return world.page(link.fact.of, link.title, sentence, link.fact.noun)
 
 
@@ -236,7 +249,7 @@ def _filled_up(page: Document, words: int, random: Random) -> Document:
     return Document(page.title, " ".join([opening, *sentences]))
 
 
-MOST_HOPS, MOST_STRANDS, MOST_WORDS = 12, 8, 2000
+MOST_HOPS, MOST_STRANDS, MOST_WORDS = 20, 8, 6000
 
 _SPAN = re.compile(r"(\d+)(?:\.\.(\d+))?")
 
@@ -277,6 +290,8 @@ class Chain(BaseModel):
     """The largest number of hops at the end of a strand that the question doesn't state."""
     words: int = Field(default=0, ge=0, le=MOST_WORDS)
     """Pages with fewer words are filled up with sentences that say nothing."""
+    results: Literal["page", "value"] = "page"
+    """What a look-up returns: a page that a model has to read, or the value alone, which a later call can take."""
 
     @field_validator("branching")
     @classmethod
@@ -288,11 +303,18 @@ class Chain(BaseModel):
             )
         return branching
 
+    @model_validator(mode="after")
+    def _values_alone(self) -> Chain:
+        if self.results == "value" and (self.words or self.branching[-1]):
+            raise ValueError("results=value returns no pages: leave out words and branching")
+        return self
+
     def examples(self, seed: int) -> Iterator[Example]:
         """Questions without end, the same for the same seed."""
         shapes = list(product(self.hops, self.width, self.branching))
         for number in count(1):
-            example = question(*shapes[(number - 1) % len(shapes)], seed=seed, number=number)
+            shape = shapes[(number - 1) % len(shapes)]
+            example = question(*shape, seed=seed, number=number, values=self.results == "value")
             if self.words:
                 random = Random(f"{example.id}-{self.words}")
                 pages = tuple(_filled_up(page, self.words, random) for page in example.documents)
@@ -300,8 +322,11 @@ class Chain(BaseModel):
             yield example
 
 
-def question(hops: int, width: int, branching: int, *, seed: int, number: int) -> Example:
-    """The question of that shape and number, with its gold chain, gold pages and distractors."""
+def question(hops: int, width: int, branching: int, *, seed: int, number: int, values: bool = False) -> Example:
+    """The question of that shape and number, with its gold chain, gold pages and distractors.
+
+    With `values` a look-up returns what the page would say of its title, and nothing else.
+    """
     shape = f"chain-{hops}x{width}"
     identifier = f"{shape}{f'b{branching}' if branching else ''}-s{seed}-{number}"
     random = Random(identifier)
@@ -337,12 +362,16 @@ def question(hops: int, width: int, branching: int, *, seed: int, number: int) -
             compared = width > 1 and place == len(strand) - 1
             needs = (first + place - 1,) if place else ()
             value = str(link.number) if compared else link.value
-            chain.append(Hop(link.title, value, f"the {link.fact.noun}", needs, place < hops - unforeseen))
+            asks, foreseen = f"the {link.fact.noun}", place < hops - unforeseen
+            chain.append(Hop(link.title, value, asks, needs, foreseen, is_value=values))
+    pages = documents(world, [link for strand in strands for link in strand])
+    if values:
+        pages = tuple(Document(page.title, world.values[page.title], is_value=True) for page in pages)
     return Example(
-        identifier,
+        f"{identifier}-v" if values else identifier,
         asked,
         (starts[winner].title if width > 1 else strands[0][-1].value,),
-        documents(world, [link for strand in strands for link in strand]),
+        pages,
         f"{shape}+{unforeseen}" if unforeseen else shape,
         tuple(chain),
     )

@@ -63,14 +63,14 @@ class ReActSettings(BaseModel):
 class ReActLoop:
     """What the loops with these settings have in common. The placeholders are those of their `prompt`."""
 
-    Settings = ReActSettings
+    Settings: type[ReActSettings] = ReActSettings
     prompt = "agent"
     placeholders: Sequence[str] = ("tools", "max_steps")
     notation: Notation = "text"
 
     def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
         self.prompts = prompts
-        self.settings = settings or ReActSettings()
+        self.settings = settings or self.Settings()
         self.max_steps = self.settings.max_steps
         prompts.fill(self.prompt, **dict.fromkeys(self.placeholders, ""))  # a wrong one is found before a question
         check_shorten(self.settings.shorten, prompts)
@@ -92,11 +92,13 @@ class ReActTurns:
         self._done: list[tuple[object, ...]] = []  # by each turn
         self._is_nudged = False
 
-    async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "") -> Step:
-        """Calls a tool."""
+    async def act(self, id_: str, tool: str, arguments: Arguments, thought: str = "", fault: str = "") -> Step:
+        """Calls a tool; with a `fault` the step has failed for that reason, and the tool isn't called."""
         argument = show_call(arguments)
         emit("step_started", id_, tool=tool, argument=argument)
-        if tool in self._tools:
+        if fault:
+            observation = Observation(f"ERROR: {fault}", failed=True)
+        elif tool in self._tools:
             observation = await call_tool(self._tools[tool], arguments, self._notation)
         else:
             observation = Observation(
@@ -260,9 +262,13 @@ class JsonReAct(ReAct):
         return f"Result of {id_}: {text}"
 
 
-def longest_path(chain: Sequence[Hop]) -> int:
-    """Hops of a gold chain that need each other, at most: the turns of a loop that does independent ones at once."""
+def longest_path(chain: Sequence[Hop], *, passes_on: bool = False) -> int:
+    """Hops of a gold chain that need each other, at most: the turns of a loop that does independent ones at once.
+
+    Where it `passes_on` results that are values, a hop is done with those that it needs such values of.
+    """
     depths: list[int] = []  # hops need only earlier hops
     for hop in chain:
-        depths.append(1 + max((depths[need] for need in hop.needs), default=0))
+        waits = (depths[need] + (0 if passes_on and chain[need].passes_on else 1) for need in hop.needs)
+        depths.append(max(waits, default=1))
     return max(depths)

@@ -8,6 +8,12 @@ assistant  Answer: Oslo
 The calls of one turn run at once; their results go back in the order of the calls. A reply
 without a call is the answer. The loop is that of Yao et al. 2022, arXiv 2210.03629, without the
 written thoughts.
+
+With `references` a call may use the results of others of its turn, so that what can be passed on unread takes no turn:
+
+assistant  (calls geocode {"city": "Oslo"}, weather {"place": "#1"})
+
+With `parallel` off there is one call a turn.
 """
 
 from __future__ import annotations
@@ -15,11 +21,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
+from typing import Any
+
+from pydantic import model_validator
 
 from rewoo_bench.events import at_place
+from rewoo_bench.runners.notation.arguments import Arguments, map_strings
+from rewoo_bench.runners.notation.plan import references as named_in
+from rewoo_bench.runners.notation.plan import substitute
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
-from rewoo_bench.runners.react import ReActLoop, ReActTurns, longest_path
+from rewoo_bench.runners.prompts import Prompts
+from rewoo_bench.runners.react import ReActLoop, ReActSettings, ReActTurns, longest_path
 from rewoo_bench.system.concurrency import in_order
 from rewoo_bench.text.loops import AT_LIMIT
 from rewoo_bench.text.model_output import decode
@@ -30,39 +44,72 @@ _NAME = re.compile(r'"name"\s*:')
 _ARGUMENTS = re.compile(r'"(?:arguments|parameters)"\s*:')
 _NOTHING = "That was neither a tool call nor an answer. Call a tool, or reply with one line 'Answer: …'."
 _LAST = "No turn is left. Reply with one line 'Answer: …' and the best answer there is."
+_SEVERAL = "calls that don't need each other's results go in one turn, so that they run at once"
+_ONE = "make one call a turn"
+_WITH_REFERENCES = (
+    "calls go in one turn, unless you have to read a result before you can write the next one. "
+    "In any argument #1 stands for the result of the first call of the same turn, #2 for that of the second"
+)
+_REFERENCE = re.compile(r"#(\d{1,3})(?![\d\w])", re.ASCII)
+
+
+class NativeReActSettings(ReActSettings):
+    """The `[settings]` table of a ReAct architecture with the provider's tool calls."""
+
+    parallel: bool = True
+    """Whether a turn may have several calls; else the provider is asked for one, and of several the first is made."""
+    references: bool = False
+    """Whether a call may use the result of another one of its turn, as `#1` in any argument."""
+
+    @model_validator(mode="after")
+    def _several_calls(self) -> NativeReActSettings:
+        if self.references and not self.parallel:
+            raise ValueError("references=true needs several calls a turn: leave out parallel=no")
+        return self
 
 
 class NativeReAct(ReActLoop):
     """One model call a turn, with tools as the provider's API has them."""
 
-    placeholders = ("max_steps",)
+    Settings = NativeReActSettings
+    settings: NativeReActSettings
+    placeholders = ("max_steps", "calls")
     notation = "json"
+
+    def __init__(self, prompts: Prompts, settings: NativeReActSettings | None = None) -> None:
+        super().__init__(prompts, settings)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
-        turns = ReActTurns(self, model, tools)
-        messages = self.prompts.conversation("agent", f"Question: {question}", max_steps=self.max_steps)
+        turns, settings = ReActTurns(self, model, tools), self.settings
+        calls_in_words = _WITH_REFERENCES if settings.references else _SEVERAL if settings.parallel else _ONE
+        messages = self.prompts.conversation(
+            "agent", f"Question: {question}", max_steps=self.max_steps, calls=calls_in_words
+        )
         repairs = 0
-        for turn in range(1, self.settings.max_steps + 1):
+        for turn in range(1, settings.max_steps + 1):
             with at_place(f"turn {turn}"):
-                completion = await model.complete(Request(messages, role="agent", tools=list(tools.values())))
+                completion = await model.complete(
+                    Request(messages, role="agent", tools=list(tools.values()), parallel=settings.parallel)
+                )
                 calls = completion.tool_calls or written_calls(completion.text, tools, len(turns.steps))
+                calls = calls if settings.parallel else calls[:1]
                 if not calls:
                     answer = read_final(completion.text)
-                    if answer or completion.finish_reason == "length" or repairs == self.settings.max_repairs:
+                    if answer or completion.finish_reason == "length" or repairs == settings.max_repairs:
                         return turns.end(*answered(answer, completion))
                     repairs += 1
                     turns.add(turn, Step(str(turn), observation=_NOTHING, failed=True))
                     messages.append(Message("user", _NOTHING))
                     continue
-                steps = await _act_at_once(turn, calls, turns)
+                steps = await _act_at_once(turn, calls, turns, references=settings.references)
             text = completion.text if completion.tool_calls else ""
             seen = turns.add(turn, *steps)
             if turns.is_stopped:
                 return turns.end(None, "repeated")
             results = [Message("tool", each, tool_call_id=call.id) for call, each in zip(calls, seen, strict=True)]
             messages += [Message("assistant", text, tool_calls=calls), *results]
-        if not self.settings.answer_at_limit:
+        if not settings.answer_at_limit:
             return turns.end(None, "step_limit")
         messages.append(Message("user", _LAST))
         with at_place(AT_LIMIT):  # the tools go along, since some providers refuse a trace of tool calls without them
@@ -70,8 +117,13 @@ class NativeReAct(ReActLoop):
         return turns.end(read_final(completion.text) or None, "step_limit")
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
-        """A turn for each hop of the longest path, since independent hops share a turn, and one for the answer."""
-        return longest_path(chain) + 1
+        """A turn for each hop of the longest path, since independent hops share a turn, and one for the answer.
+
+        With references a hop shares the turn of those whose whole results it takes. Without `parallel` none share one.
+        """
+        if not self.settings.parallel:
+            return super().steps_needed(chain)
+        return longest_path(chain, passes_on=self.settings.references) + 1
 
 
 def written_calls(text: str, tools: Mapping[str, Tool], first: int = 0) -> tuple[ToolCall, ...]:
@@ -105,16 +157,58 @@ def is_like_a_call(text: str) -> bool:
     return name is not None and _ARGUMENTS.search(text, name.end()) is not None
 
 
-async def _act_at_once(turn: int, calls: Sequence[ToolCall], turns: ReActTurns) -> list[Step]:
-    """A step for each call, in the order of the calls."""
+async def _act_at_once(
+    turn: int, calls: Sequence[ToolCall], turns: ReActTurns, *, references: bool = False
+) -> list[Step]:
+    """A step for each call, in the order of the calls; with `references` each runs after those that it uses."""
     steps: dict[str, Step] = {}
-    numbered = {str(number): call for number, call in enumerate(calls, start=1)}
+    numbered = {f"E{number}": call for number, call in enumerate(calls, start=1)}
+    arguments: dict[str, dict[str, Any]] = {id_: dict(call.arguments) for id_, call in numbered.items()}
+    needs: dict[str, set[str]] = {id_: set() for id_ in numbered}
+    if references and len(calls) > 1:
+        arguments = {id_: map_strings(given, _as_slots) for id_, given in arguments.items()}
+        needs = {id_: set(named_in(given)) for id_, given in arguments.items()}
+    faults = _faults(needs)
 
-    async def act(number: str) -> None:
-        call = numbered[number]
-        id_ = str(turn) if len(calls) == 1 else f"{turn}.{number}"
+    async def act(id_: str) -> None:
+        number, fault = id_.removeprefix("E"), faults.get(id_, "")
+        given: Arguments = dict(numbered[id_].arguments)
+        if not fault:
+            known = {need: steps[need] for need in needs[id_]}
+            given = substitute(arguments[id_], {need: step.observation for need, step in known.items()})
+            if failed := [need for need, step in known.items() if step.failed]:
+                fault = f"not run, since {_signs(failed)} failed"
+        name = str(turn) if len(calls) == 1 else f"{turn}.{number}"
         with at_place(f"call {number}"):
-            steps[number] = await turns.act(id_, call.name, dict(call.arguments))
+            steps[id_] = await turns.act(name, numbered[id_].name, given, fault=fault)
 
-    await in_order({number: set() for number in numbered}, act, "ready")
-    return [steps[number] for number in numbered]
+    await in_order({id_: set() if id_ in faults else needed for id_, needed in needs.items()}, act, "ready")
+    return [steps[id_] for id_ in numbered]
+
+
+def _as_slots(text: str) -> str:
+    """A text with its references to other calls as plans have them: `{{E1}}` for `#1`."""
+    return _REFERENCE.sub(r"{{E\1}}", text)
+
+
+def _faults(needs: Mapping[str, set[str]]) -> dict[str, str]:
+    """What keeps calls of a turn from being made: they use a call that there isn't, or wait for each other."""
+    faults: dict[str, str] = {}
+    for id_, needed in needs.items():
+        if missing := sorted(needed - needs.keys()):
+            faults[id_] = f"{_signs(missing)} is no call of this turn, which has {len(needs)}"
+    while True:
+        try:
+            TopologicalSorter({id_: needed for id_, needed in needs.items() if id_ not in faults}).prepare()
+            return faults
+        except CycleError as error:
+            circle = error.args[1]
+            faults |= dict.fromkeys(circle, f"calls wait for each other: {' -> '.join(map(_sign, circle))}")
+
+
+def _sign(id_: str) -> str:
+    return id_.replace("E", "#")
+
+
+def _signs(ids: Sequence[str]) -> str:
+    return ", ".join(map(_sign, ids))

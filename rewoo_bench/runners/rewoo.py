@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import answer_grammar, plan_grammar, plan_schema
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, substitute, with_hash_signs
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, substitute, with_hash_signs
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
-from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations
+from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations, gives_up
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools, found_nothing
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.system.concurrency import Schedule, in_order
@@ -80,7 +80,7 @@ def plan_size(chain: Sequence[Hop]) -> int:
             read |= set({chain[need].value: need for need in reversed(hop.needs)}.values())
         else:
             read |= set(hop.needs)
-    return len(foreseen) + sum(chain[need].tool == "Search" for need in read)
+    return len(foreseen) + sum(not chain[need].passes_on for need in read)
 
 
 class ReWOOSettings(BaseModel):
@@ -116,6 +116,8 @@ class ReWOOSettings(BaseModel):
     """Tokens to which the evidence of a step is shortened."""
     map_tokens: int = Field(default=1500, ge=1)
     """Tokens to which all evidence for the solver, or for a new plan, is shortened, shared by the slots."""
+    solver_evidence: Literal["all", "unread"] = "all"
+    """What the solver sees: every result, or those that no `LLM` step has read, and of the others what was read."""
 
     @model_validator(mode="before")
     @classmethod
@@ -178,6 +180,19 @@ class PlanAndEvidence:
     def evidence(self) -> dict[str, str]:
         """Slot -> text, in the order of the plan."""
         return {step.id: step.observation for step in self.steps}
+
+    @property
+    def read_in(self) -> dict[str, str]:
+        """Slots that a step with a model has read, and the first such step; one that found no answer has read none."""
+        found: dict[str, str] = {}
+        for step in self.plan.steps:
+            done = self.done[step.id]
+            if not getattr(self.caller.tools.get(step.tool), "asks_model", False) or done.failed:
+                continue
+            if not found_nothing(done.observation) and not gives_up(done.observation):
+                for slot in references(step.args):
+                    found.setdefault(slot, step.id)
+        return found
 
     @property
     def empty_leaves(self) -> list[str]:
@@ -317,9 +332,12 @@ class ReWOO:
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
         """The Solver: question, plan and evidence in one call."""
+        read_in = planned.read_in if self.settings.solver_evidence == "unread" else {}
         with at_place("map"):
             budget = planned.caller.evidence_budget
-            evidence = await budget.all_shortened(planned.steps, self.settings.map_tokens)
+            shown_steps = [step for step in planned.steps if step.id not in read_in]
+            evidence = await budget.all_shortened(shown_steps, self.settings.map_tokens)
+            evidence |= {slot: f"read in #{reader}" for slot, reader in read_in.items()}
         first: dict[str, str] = {}  # evidence -> its first slot; the same text is sent once
         parts = []
         for step in planned.plan.steps:

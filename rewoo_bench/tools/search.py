@@ -132,9 +132,14 @@ class DocumentPages:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         paragraphs: dict[str, list[str]] = {}
+        values = set[str]()
         for document in with_titles([*documents]):
-            paragraphs.setdefault(clean_title(document.title), []).append(document.text.strip())
-        self._documents = [Document(title, "\n".join(filter(None, texts))) for title, texts in paragraphs.items()]
+            title = clean_title(document.title)
+            paragraphs.setdefault(title, []).append(document.text.strip())
+            values |= {title} if document.is_value else set()
+        self._documents = [
+            Document(title, "\n".join(filter(None, texts)), title in values) for title, texts in paragraphs.items()
+        ]
         self._titles = Titles([document.title for document in self._documents])
 
     def __len__(self) -> int:
@@ -279,8 +284,8 @@ def trim_query(query: str) -> str:
 
 
 def show_page(page: Document) -> str:
-    """A page as an observation: its title and first paragraph."""
-    return f"{page.title}: {page.text.partition(chr(10))[0]}"
+    """A page as an observation: its title and first paragraph, or its value alone."""
+    return page.text if page.is_value else f"{page.title}: {page.text.partition(chr(10))[0]}"
 
 
 def show_match(query: str, page: Document | None, similar: Sequence[str]) -> str:

@@ -266,6 +266,7 @@ class HostedModel:
             "max_tokens": request.max_tokens,
             "stop": list(request.stop) or None,
             "tools": openai_format.to_functions(request.tools) or None,
+            "parallel_tool_calls": False if request.tools and not request.parallel else None,
         }
         by_grammar = self.constrain == "grammar"
         if request.grammar is not None and by_grammar:

@@ -124,6 +124,30 @@ class LookupPath:
         calls = [call for number in possible if (call := self.next_call(number, called))]
         return calls or [call for call in self.extras if fold(call.argument) not in called][:1]
 
+    def calls_of_turn(self, called: Collection[str], found: Sequence[bool]) -> list[GoldCall]:
+        """The calls of a turn in which one may use another's result, as `#1`; empty at the chain's end.
+
+        Besides those that are possible now there are those that take such a result unread.
+        """
+        calls: list[GoldCall] = []
+        signs: dict[int, str] = {}  # hop -> its call of this turn
+
+        def value(need: int) -> str:
+            return signs.get(need, self.hops[need].value)
+
+        for number, hop in enumerate(self.hops):
+            waited_for = [need for need in hop.needs if not found[need]]
+            if found[number] or not all(need in signs and self.hops[need].passes_on for need in waited_for):
+                continue
+            call = None if waited_for else self.next_call(number, called)
+            if waited_for and hop.foreseen:
+                text = hop.title if is_calculation(hop) else self.page_query(number)
+                call = GoldCall(hop.tool, fill(text, value))
+            if call:
+                calls.append(call)
+                signs[number] = f"#{len(calls)}"
+        return calls or self.next_calls(called, found)
+
     def next_call(self, number: int, called: Collection[str]) -> GoldCall | None:
         """The call of a hop that wasn't made yet; None where all were."""
         hop = self.hops[number]
@@ -244,7 +268,7 @@ def gold_plan(
 
     def slot(number: int) -> str:
         """The text that stands for a hop's value in a later step. A look-up's value is read by a step of its own."""
-        if number in known or is_calculation(path.hops[number]) or READER not in tools:
+        if number in known or path.hops[number].passes_on or READER not in tools:
             return done[number]
         if number not in read:
             request = f"{path.sub_question(number)} Context: {done[number]}"

@@ -53,6 +53,7 @@ _TASK_INPUT = re.compile(r'(?m)^(?:\d+\. \w+\("(.*)"\)|#E\d+ = \w+\[(.*)\])$')  
 _NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
 _CALL_INPUT = re.compile(r'\w\(("(?:[^"\\]|\\.)*")\)')  # in a program
 _FINDERS = ("Search", "Wikipedia")
+_REASONS = ("agent", "planner", "solver")
 _IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. |.*await .*){CALCULATOR}[\[(]")
 
 
@@ -93,7 +94,8 @@ class OracleWriter:
         # Without tools the prompt has no evidence, and the answer comes from memory.
         self._from_memory = not text.strip().removeprefix("Question:").strip()
         self._found = path.found(self._seen)
-        calls = path.next_calls(self._called, self._found)
+        refers = bool(request.tools) and "#1 stands for the result" in listed
+        calls = (path.calls_of_turn if refers else path.next_calls)(self._called, self._found)
         self._calls = [call for call in calls if call.tool != CALCULATOR or self._seen.calculator]
         self._is_over = "No turn is left" in self._last or not self._calls
 
@@ -284,6 +286,8 @@ class OracleSettings(BaseModel):
     """The length of thoughts, as a multiple."""
     parallel: bool = True
     """Whether independent native calls are made in one turn."""
+    reasoning: int = Field(default=0, ge=0)
+    """Reasoning tokens of every reply of a loop, a planner and a solver: counted and billed, with no text."""
     seed: int = 0
 
 
@@ -326,16 +330,18 @@ class Oracle:
         settings, messages = self.settings, request.messages
         path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
         writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)
-        text, calls = writer.reply(settings.parallel)
+        text, calls = writer.reply(settings.parallel and request.parallel)
         # Tokens that a prefix cache would have: the part before the question, and the part that was sent before. The
         # former is taken to be the same for every question, so that counts don't depend on the order of questions.
         # Whether it is, `shared_run_tokens` of calls.parquet says.
         equal = (takewhile(lambda pair: pair[0] == pair[1], zip(sent, messages, strict=False)) for sent in self._sent)
         known = max([writer.start, *(sum(1 for _ in pairs) for pairs in equal)])
+        reasoning = settings.reasoning if request.role in _REASONS else 0
         usage = Usage(
+            reasoning_tokens=reasoning,
             input_tokens=count_prompt(messages, request.tools),
             cached_input_tokens=count_prompt(messages[:known], request.tools) if known else 0,
-            output_tokens=count_tokens(text) + sum(count_call(call.name, call.arguments) for call in calls),
+            output_tokens=reasoning + count_tokens(text) + sum(count_call(call.name, call.arguments) for call in calls),
         )
         self._sent.append(list(messages))
         await request.show_lines(text)

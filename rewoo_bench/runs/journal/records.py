@@ -155,10 +155,11 @@ def recorded_prompt(request: Request) -> RecordedPrompt:
     form = json.dumps({name: value for name, value in facts.items() if value}, default=str)
     if request.tools:
         form += f'{{"tools": {_offered(request.tools)}}}'
-    return RecordedPrompt(last, form)
+    return RecordedPrompt(last, form + _ONE_CALL * (not request.parallel))
 
 
 _NO_CALLS: list[Any] = [[], None]
+_ONE_CALL = '{"parallel": false}'
 
 
 def _fields_of_calls(message: Message) -> list[Any]:
@@ -196,7 +197,7 @@ def _whole_form(request: Request) -> str:
         form += f'{{"calls": [{calls}], "tools": {_offered(tools)}, "schema": {_as_json(schema)}}}'
     if request.wire is not None:
         form += json.dumps(request.wire.identity)
-    return form
+    return form + _ONE_CALL * (not request.parallel)
 
 
 def _as_json(value: Any) -> str:

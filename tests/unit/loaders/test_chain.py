@@ -21,6 +21,7 @@ from rewoo_bench.loaders.chain import DISTRACTORS, Chain, question
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.words import split_sentences, title_key
+from rewoo_bench.tools.search import DocumentPages, Search, SearchArguments
 from rewoo_bench.types import Example, Hop, Message
 
 CARD = (bundled_folder("datasets") / "chain" / "README.md").read_text(encoding="utf-8")
@@ -177,7 +178,7 @@ def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:
     found = load_dataset_examples("chain?hops=1..3", limit=5, seed=9)
     source = found.manifest["source"]
     assert source["generator"] == "chain"
-    assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0, "words": 0}
+    assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0, "words": 0, "results": "page"}
     assert source["sha256"] == content(found.examples)
     assert (found.manifest["seed"], found.manifest["examples"], found.split) == (9, 5, "generated")
 
@@ -223,3 +224,17 @@ def test_the_card_shows_a_question_as_it_is() -> None:
     assert example.id in CARD
     assert f"> {example.question} *{example.answers[0]}*" in CARD
     assert list(card_rows()) == chain
+
+
+@pytest.mark.anyio
+async def test_a_look_up_may_return_the_value_alone() -> None:
+    found = load_dataset_examples("chain?hops=3&width=2&results=value", limit=3).examples
+    for example in found:
+        search = Search(DocumentPages(example.documents))
+        told = [await search(SearchArguments(query=hop.title)) for hop in example.chain]
+        assert told == [hop.value for hop in example.chain]
+    names = ["rewoo", "rewoo-json", "react-native?references=true", "react-native", "react-native?parallel=no"]
+    results = await evaluate("chain?hops=3&width=2&results=value", names, model="oracle", questions=3, max_steps=9)
+    assert all(result.score and result.score.exact_match for result in results)
+    calls = {name: {len(each.calls) for each in results if each.task.architecture.name == name} for name in names}
+    assert calls == {names[0]: {8}, names[1]: {8}, names[2]: {8}, names[3]: {10}, names[4]: {13}}

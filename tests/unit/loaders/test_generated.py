@@ -71,12 +71,16 @@ def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        ("chain?hop=3", "data set 'chain': unknown key 'hop', did you mean 'hops'? available: branching, hops, width"),
-        ("chain?hops=13", "hops: expected a number from 1 to 12, or a range such as 1..12, got '13'"),
+        (
+            "chain?hop=3",
+            "unknown key 'hop', did you mean 'hops'? available: branching, hops, results",
+        ),
+        ("chain?hops=21", "hops: expected a number from 1 to 20, or a range such as 1..20, got '21'"),
         (
             "chain?branching=2",
             "branching: expected fewer than the hops, hops=2, since the question always states the first hop",
         ),
+        ("chain?results=value&words=9", "results=value returns no pages: leave out words and branching"),
         ("chain?hops", "data set 'chain': 'hops' isn't a list of options, expected name?key=value&key=value"),
         ("sample?hops=2", "data set 'sample' has no options but objectives, so 'hops=2' can't be given"),
         ("chian?hops=2", "unknown data set 'chian', did you mean 'chain'?"),

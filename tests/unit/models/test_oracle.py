@@ -104,6 +104,16 @@ async def test_a_wrong_title_costs_react_a_turn_and_rewoo_the_answer() -> None:
     assert (react.trajectory.answer, rewoo.trajectory.answer) == ("Black Sea", "unknown")
 
 
+async def test_reasoning_is_in_the_usage_of_every_reply_but_that_of_a_tool() -> None:
+    for architecture in ("rewoo", "react-native"):
+        plain, reasoned = await only(BRIDGE, architecture), await only(BRIDGE, architecture, "oracle?reasoning=200")
+        for before, after in zip(plain.calls, reasoned.calls, strict=True):
+            added = 200 if before.kind == "model" and before.role != "tool" else 0
+            assert after.usage == replace(
+                before.usage, output_tokens=before.usage.output_tokens + added, reasoning_tokens=added
+            )
+
+
 async def test_extra_steps_and_verbosity_cost_what_they_say() -> None:
     plain = await only(BRIDGE, "react")
     more = await only(BRIDGE, "react", "oracle?extra_steps=2")

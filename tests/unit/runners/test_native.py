@@ -8,11 +8,10 @@ import anyio
 import pytest
 from parts import Told, toolbox
 
-from rewoo_bench.errors import ToolError
+from rewoo_bench.errors import SpecError, ToolError
 from rewoo_bench.events import current_place
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.react import ReActSettings
-from rewoo_bench.runners.react_native import NativeReAct
+from rewoo_bench.runners.react_native import NativeReAct, NativeReActSettings
 from rewoo_bench.testing.scripted_model import Script, ScriptedModel, ScriptLine
 from rewoo_bench.types import Completion, Message, ToolCall, Trajectory
 
@@ -28,7 +27,7 @@ def calls(*queries: str, tool: str = "Search") -> Completion:
 
 async def ask(lines: Script, *tools: Any, **settings: Any) -> tuple[Trajectory, ScriptedModel]:
     model = ScriptedModel(lines)
-    runner = NativeReAct(PROMPTS, ReActSettings(**settings))
+    runner = NativeReAct(PROMPTS, NativeReActSettings(**settings))
     return await runner.run("Which river?", model=model, tools=toolbox(*tools)), model
 
 
@@ -139,3 +138,61 @@ async def test_a_call_that_cant_be_read_is_no_answer_and_told_so_once(written: s
     assert (mended.answer, len(model.requests)) == ("Neva", 2)
     lost, _ = await ask([written, written])
     assert (lost.answer, lost.stop_reason) == (None, "empty_answer")
+
+
+def calls_of(*arguments: dict[str, Any]) -> Completion:
+    return Completion("", tool_calls=tuple(ToolCall(f"call_{n}", "Search", given) for n, given in enumerate(arguments)))
+
+
+async def test_a_call_may_use_the_result_of_another_one_of_its_turn() -> None:
+    first = calls_of({"query": "Oslo"}, {"query": "river of #1"}, {"query": "#2, #1"})
+    trajectory, model = await ask([first, "x"], references=True)
+    assert [step.argument for step in trajectory.steps] == [
+        "Oslo",
+        "river of page of Oslo",
+        "page of river of page of Oslo, page of Oslo",
+    ]
+    assert "#1 stands for the result of the first call" in model.requests[0].messages[0].content
+    assert model.requests[1].messages[-4].tool_calls == first.tool_calls  # the model sees what it has written
+
+
+async def test_calls_that_use_each_other_wait_whatever_their_order() -> None:
+    trajectory, _ = await ask([calls_of({"query": "#2!"}, {"query": "Bergen"}), "x"], references=True)
+    assert [step.argument for step in trajectory.steps] == ["page of Bergen!", "Bergen"]
+
+
+async def test_faults_of_references_are_results_of_their_calls() -> None:
+    def answer(query: str) -> str:
+        if query == "lost":
+            raise ToolError("no page of that name")
+        return f"page of {query}"
+
+    turn = calls_of(
+        {"query": "#7"}, {"query": "#3"}, {"query": "#2"}, {"query": "lost"}, {"query": "#4"}, {"query": "a"}
+    )
+    trajectory, _ = await ask([turn, "x"], Told(answer), references=True)
+    assert [step.observation for step in trajectory.steps] == [
+        "ERROR: #7 is no call of this turn, which has 6",
+        "ERROR: calls wait for each other: #2 -> #3 -> #2",
+        "ERROR: calls wait for each other: #2 -> #3 -> #2",
+        "ERROR: no page of that name",
+        "ERROR: not run, since #4 failed",
+        "page of a",
+    ]
+
+
+async def test_a_sign_is_text_where_a_turn_has_one_call_or_no_references() -> None:
+    alone, _ = await ask([calls_of({"query": "#1 hit of 1990"}), "x"], references=True)
+    assert alone.steps[0].argument == "#1 hit of 1990"
+    without, _ = await ask([calls_of({"query": "a"}, {"query": "#1"}), "x"])
+    assert without.steps[1].argument == "#1"
+
+
+async def test_one_call_a_turn_is_asked_for_and_made() -> None:
+    trajectory, model = await ask([calls("a", "b"), "x"], parallel=False)
+    assert [step.argument for step in trajectory.steps] == ["a"]
+    assert [request.parallel for request in model.requests] == [False, False]
+    assert [len(message.tool_calls) for message in model.requests[1].messages if message.role == "assistant"] == [1]
+    assert "make one call a turn" in model.requests[0].messages[0].content
+    with pytest.raises(SpecError, match="leave out parallel=no"):
+        load_architecture("react-native?parallel=no&references=true", style="multihop")

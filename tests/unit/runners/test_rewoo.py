@@ -172,3 +172,32 @@ async def test_what_happens_is_told_as_it_happens() -> None:
     assert heard[1].data["faults"] == ["no step found; a step is a line such as '#E1 = Search[title]'"]
     assert heard[4].data == {"tool": "Search", "argument": "Hermitage"}
     assert heard[-1].data == {"answer": "Neva"}
+
+
+async def test_the_solver_may_see_only_what_no_step_has_read() -> None:
+    plan = "\n".join(
+        [
+            "Plan: a\n#E1 = Search[Kyiv]",
+            "Plan: b\n#E2 = LLM[Which river? Context: #E1]",
+            "Plan: c\n#E3 = Search[#E2]",
+            "Plan: d\n#E4 = Search[Oslo]",
+            "Plan: e\n#E5 = LLM[Which fjord? Context: #E4]",
+        ]
+    )
+    replies = {"Kyiv": "page of Kyiv", "Dnieper": "page of Dnieper", "Oslo": "page of Oslo"}
+
+    class Reader(Told):
+        asks_model = True
+
+    llm = Reader(lambda prompt: "Dnieper" if "Kyiv" in prompt else "unknown", name="LLM")
+    model = ScriptedModel([plan, "Answer: Neva"])
+    runner = ReWOO(PROMPTS, ReWOOSettings(solver_evidence="unread"))
+    trajectory = await runner.run("Which?", model=model, tools=toolbox(Told(replies.__getitem__), llm))
+    assert trajectory.evidence == {
+        "E1": "read in #E2",
+        "E2": "Dnieper",
+        "E3": "page of Dnieper",
+        "E4": "page of Oslo",  # what no answer was found in is shown
+        "E5": "unknown",
+    }
+    assert "page of Kyiv" not in model.requests[-1].messages[-1].content
