@@ -96,7 +96,7 @@ def test_without_a_tool_the_exemplars_without_it_are_shown_where_there_are_some(
     assert "fallback_styles" not in alone.manifest
     assert alone.shown_but_left_out == whole.shown_but_left_out == []
     assert load_architecture("rewoo?tools=Search", style="multihop").shown_but_left_out == ["LLM"]
-    assert load_architecture("rewoo-json?tools=LLM", style="multihop").shown_but_left_out == ["Search"]
+    assert load_architecture("rewoo-json?tools=LLM&max_exemplars=6", style="multihop").shown_but_left_out == ["Search"]
     assert load_architecture("rewoo?tools=Search&max_exemplars=0", style="multihop").shown_but_left_out == []
 
 

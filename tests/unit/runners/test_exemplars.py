@@ -54,7 +54,9 @@ SHOWN = {  # which prompt of an architecture has the exemplars of each style; ho
 
 def shots_of(name: str, prompt: str, style: str) -> Sequence[Exemplar]:
     """All exemplars of a prompt, those too that it hasn't by default."""
-    option = {"direct": "?max_exemplars=6"}.get(name, "?solver_exemplars=1" if prompt == "solver" else "")
+    option = {"direct": "?max_exemplars=6", "rewoo-json": "?max_exemplars=6"}.get(
+        name, "?solver_exemplars=1" if prompt == "solver" else ""
+    )
     return load_architecture(f"{name}{option}", style=style).prompts.exemplars[prompt]
 
 
@@ -159,7 +161,7 @@ def test_a_joiners_exemplar_begins_a_plan_of_the_planners_exemplars(style: str) 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("name", "notation"), [("rewoo", "text"), ("rewoo-json", "json"), ("llmcompiler", "numbered")])
 def test_every_example_plan_could_be_run(name: str, notation: Notation, style: str) -> None:
-    for question, written in load_architecture(name, style=style).prompts.exemplars["planner"]:
+    for question, written in shots_of(name, "planner", style):
         assert (question.role, written.role) == ("user", "assistant")
         plan = read_plan(written.content, notation)
         assert plan_faults(plan, tools_of(name, style), max_steps=8) == []
@@ -169,7 +171,7 @@ def test_every_example_plan_could_be_run(name: str, notation: Notation, style: s
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("name", "notation"), [("rewoo-json", "json"), ("llmcompiler", "numbered")])
 def test_all_notations_show_the_same_plans(name: str, notation: Notation, style: str) -> None:
-    text, others = (load_architecture(each, style=style).prompts.exemplars["planner"] for each in ("rewoo", name))
+    text, others = (shots_of(each, "planner", style) for each in ("rewoo", name))
     for (_, one), (_, other) in zip(text, others, strict=True):
         first, second = read_plan(one.content, "text"), read_plan(other.content, notation)
         assert [step.call for step in first.steps] == [step.call for step in second.steps]
@@ -201,9 +203,7 @@ def test_every_example_turn_could_be_taken(style: str) -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_a_lazy_plan_is_that_of_rewoo_json_with_its_answer(style: str) -> None:
-    plans, lazy = (
-        load_architecture(each, style=style).prompts.exemplars["planner"] for each in ("rewoo-json", "rewoo-lazy")
-    )
+    plans, lazy = (shots_of(each, "planner", style) for each in ("rewoo-json", "rewoo-lazy"))
     tools = {**tools_of("rewoo-lazy", style), "Finish": Finish()}
     for (_, one), (_, other) in zip(plans, lazy, strict=True):
         plan = read_plan(other.content, "json")
