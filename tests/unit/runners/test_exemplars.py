@@ -54,7 +54,8 @@ SHOWN = {  # which prompt of an architecture has the exemplars of each style; ho
 
 def shots_of(name: str, prompt: str, style: str) -> Sequence[Exemplar]:
     """All exemplars of a prompt, those too that it hasn't by default."""
-    option = {"direct": "?max_exemplars=6", "rewoo-json": "?max_exemplars=6"}.get(
+    option = "?max_exemplars=6" if name in ("direct", "rewoo-json") else ""
+    option = "?solver_exemplars=1" if prompt == "solver" else option
         name, "?solver_exemplars=1" if prompt == "solver" else ""
     )
     return load_architecture(f"{name}{option}", style=style).prompts.exemplars[prompt]
