@@ -362,7 +362,8 @@ def gold_program(
         steps = [step for step in plan.steps if levels[step.id] == level]
         lines += _calls([names[step.id] for step in steps], [_call(step, names) for step in steps], tools_fail)
     pages = {number: names[slot.removeprefix("#")] for number, slot in found_by.items() if slot.startswith("#")}
-    shown = [names[step.id] for step in plan.steps if step.tool != READER]
+    read = {need for step in plan.steps if step.tool == READER for need in step.depends_on}
+    shown = [names[step.id] for step in plan.steps if step.id not in read]  # of a page that was read, what was found
     unforeseen: list[str] = []
     while following := _followed(path, pages):
         targets = [f"page{len(plan.steps) + len(unforeseen) + n}" for n in range(1, 1 + len(following))]

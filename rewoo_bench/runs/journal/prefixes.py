@@ -5,8 +5,8 @@ what all prompts of a run share; and the recorded prompts, read in the order in 
     found.of(of_calls)                  # a line for each row of a table of calls, NaN where nothing is known
 
 A prefix is there from the end of the call that sent it on: calls at the same time don't find each other's. It may end
-after each message and after each 128 characters of one, so up to 127 characters are missed. Characters become tokens
-by the call's own ratio: input tokens as in `input_tokens`, by characters of the prompt. They are never more than the
+after each message and after each 128 characters of one, so up to 127 characters are missed. Tokens are counted with the
+pinned tokenizer and become those of `input_tokens` by the call's own ratio of the two. They are never more than the
 tokens of an earlier prompt that begins with them.
 
 A prefix has no age where the time of either call is missing, as in imported runs (imports/write.py): such calls are in
@@ -98,7 +98,7 @@ def shared_prefixes(database: JournalFile, models: Mapping[str, str]) -> SharedP
 
 def _columns(call: SentCall, sent: Sent) -> Shared:
     prompt = sent.prompt(call)
-    whole = prompt.characters or 1
+    whole = prompt.size or 1.0
     own, own_age, others, others_age = sent.longest(prompt, call)
     longest = max(own, others)
     marks = marks_of(call, prompt)
@@ -108,7 +108,7 @@ def _columns(call: SentCall, sent: Sent) -> Shared:
     def shared(length: int) -> int:
         if not length:
             return 0
-        ends = sent.characters(prompt, length)
+        ends = sent.size(prompt, length)
         scaled = max(0, min(int(call.input_tokens * ends / whole + 1e-9), call.input_tokens - 1))
         return min(scaled, sent.tokens(prompt, length, scaled))  # a whole prompt has as many as it had
 
@@ -122,9 +122,9 @@ def _columns(call: SentCall, sent: Sent) -> Shared:
 
     def up_to(text: int) -> int:
         """Tokens up to the end of a text."""
-        characters = prompt.texts[text].characters
-        tokens = round(call.input_tokens * characters / whole)
-        is_shared = longest > 0 and characters <= sent.characters(prompt, longest)
+        size = prompt.texts[text].size
+        tokens = round(call.input_tokens * size / whole)
+        is_shared = longest > 0 and size <= sent.size(prompt, longest) + 1e-6
         return min(tokens, most) if is_shared else tokens
 
     first = up_to(marks[0]) if marks and marks[0] < len(prompt.texts) - 1 else 0

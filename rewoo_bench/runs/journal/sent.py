@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.runs.journal.beginnings import Beginning, Beginnings
 from rewoo_bench.runs.journal.records import form_of
+from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_tokens
 
 _CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 _MOST = 500_000  # beginnings that are remembered; the half that wasn't sent for longest is forgotten
@@ -33,7 +34,7 @@ _NOBODY = -1
 _UNKNOWN = np.array(
     (0, 0.0, _NOBODY, False, 0, 0),
     dtype=[
-        ("characters", "i4"),
+        ("size", "f8"),
         ("time", "f8"),  # when it was last sent
         ("task", "i4"),  # the first question that sent it
         ("by_several", "?"),
@@ -68,9 +69,12 @@ class RequestForm(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The end of a message in a prompt: characters up to there, and hashes of the pieces and of the messages."""
+    """The end of a message in a prompt: its size up to there, and hashes of the pieces and of the messages.
 
-    characters: int = 0
+    Sizes are tokens of the pinned tokenizer, those of a message's beginning in proportion to its characters.
+    """
+
+    size: float = 0.0
     beginning: int = 0
     key: int = 0
 
@@ -82,8 +86,8 @@ class Prompt(NamedTuple):
     texts: tuple[Text, ...]
 
     @property
-    def characters(self) -> int:
-        return self.texts[-1].characters if self.texts else 0
+    def size(self) -> float:
+        return self.texts[-1].size + TOKENS_BEFORE_ANSWER if self.texts else 0.0
 
 
 class Sent:
@@ -120,11 +124,13 @@ class Sent:
             new.insert(0, (tools, hash(tools)))
         pieces, texts, end = list[int](), [*before.texts], before.texts[-1] if before.texts else Text()
         for text, id_ in new:
+            begin, tokens = end.size, count_tokens(text) + (0 if text is tools else TOKENS_PER_MESSAGE)
             for start in range(0, len(text), _CHUNK):
                 piece = text[start : start + _CHUNK]
-                end = Text(end.characters + len(piece), hash((end.beginning, piece)), end.key)
+                size = begin + tokens * (start + len(piece)) / len(text)
+                end = Text(size, hash((end.beginning, piece)), end.key)
                 pieces.append(self._number(end))
-            end = end._replace(key=hash((end.key, id_)))
+            end = end._replace(size=begin + tokens, key=hash((end.key, id_)))
             texts.append(end)
         prompt = Prompt(np.concatenate([before.pieces, np.array(pieces, dtype=np.int64)]), tuple(texts))
         recent[tools, call.last] = prompt
@@ -171,9 +177,9 @@ class Sent:
         for of_task in (self._own, self._recent, self.longest_of):
             of_task.pop(task, None)
 
-    def characters(self, prompt: Prompt, length: int) -> int:
-        """Those of its first pieces."""
-        return int(self._known["characters"][prompt.pieces[length - 1]])
+    def size(self, prompt: Prompt, length: int) -> float:
+        """That of its first pieces."""
+        return float(self._known["size"][prompt.pieces[length - 1]])
 
     def tokens(self, prompt: Prompt, length: int, otherwise: int) -> int:
         """Those of the whole prompt that this beginning was."""
@@ -203,7 +209,7 @@ class Sent:
         number = self._numbers.setdefault(end.beginning, len(self._numbers))
         if number == len(self._known):
             self._known = np.concatenate([self._known, np.full(number, _UNKNOWN)])
-        self._known["characters"][number] = end.characters
+        self._known["size"][number] = end.size
         return number
 
     def _text(self, part: Beginning) -> tuple[str, int]:

@@ -56,8 +56,6 @@ def shots_of(name: str, prompt: str, style: str) -> Sequence[Exemplar]:
     """All exemplars of a prompt, those too that it hasn't by default."""
     option = "?max_exemplars=6" if name in ("direct", "rewoo-json") else ""
     option = "?solver_exemplars=1" if prompt == "solver" else option
-        name, "?solver_exemplars=1" if prompt == "solver" else ""
-    )
     return load_architecture(f"{name}{option}", style=style).prompts.exemplars[prompt]
 
 

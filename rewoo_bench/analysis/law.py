@@ -1,0 +1,215 @@
+"""What a plan and a loop cost for one task, call by call, from the task's shape alone: the law that the oracle follows.
+
+    task = Task(depth=4, page=1500)
+    requests("loop", task)                              # 5 requests, each with all results so far
+    cost("plan", task, tariff).usd                      # dollars under a price and its cache rule
+    cost("loop", task, tariff) / cost("plan", task, tariff)
+
+A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With large pages and
+one strand, and cached input for r times the price of fresh input,
+
+    loop / plan = (d + r d (d - 1) / 2) / (2 d - 1)     where a model has to read each page: a tie at d = 2 / r
+    loop / plan = 1 + r (d - 1) / 2                     where results are passed on unread, or the solver reads none
+                                                        that a step has read: the plan is never dearer
+
+since a loop sends every page again with each later call, and a plan reads every page twice: in the step that reads it,
+and in its solver. `results/law.md` holds the law against the oracle.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from rewoo_bench.analysis.call_costs import cached_tokens
+from rewoo_bench.config.price_sheets import Tariff
+
+Design = Literal["loop", "loop-one", "loop-references", "react", "plan", "plan-unread", "rewoo", "rewoo-unread", "code"]
+"""loop: native tool calls, independent ones in one turn; loop-one: one call a turn; loop-references: a turn's calls may
+use each other's results; react: text, one call a turn. plan: JSON, its solver sees every result; plan-unread: those that
+no step has read; rewoo, rewoo-unread: the same as text. code: a program, which prints what no step has read."""
+DESIGNS: tuple[Design, ...] = get_args(Design)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Tokens of a design's texts. What a design doesn't have is 0."""
+
+    agent: float = 0
+    """Instructions of a loop, without tools."""
+    planner: float = 0
+    solver: float = 0
+    reader: float = 0
+    """Instructions of a step that reads."""
+    tool: float = 0
+    """Description of a tool, in every prompt that lists tools."""
+    call: float = 0
+    """A call as the loop writes it, its thought included."""
+    seen: float = 0
+    """What a trace adds to a call and its result: marks of messages, `Observation:`."""
+    turn: float = 0
+    """What a trace adds to each turn."""
+    frame: float = 0
+    """What a plan has beside its steps."""
+    step: float = 0
+    """A look-up as the planner writes it."""
+    read_step: float = 0
+    """A step that reads, as the planner writes it."""
+    shown: float = 0
+    """A look-up as the solver sees it, without its result."""
+    shown_read: float = 0
+    """A step that reads as the solver sees it, with what was read."""
+    skipped: float = 0
+    """What stands for a result that the solver needn't see."""
+    request: float = 0
+    """The request of a step that reads, without the page."""
+    read: float = 0
+    """What such a step replies."""
+    asked: float = 1
+    """How often the question stands in a solver's prompt."""
+    answer: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The shape of a task. Tokens throughout."""
+
+    depth: int = 2
+    """Look-ups in sequence."""
+    breadth: int = 1
+    """Strands of such look-ups that don't need each other."""
+    page: float = 300
+    """A look-up's result."""
+    reads: bool = True
+    """Whether a model has to read a result before the next call can be written; else it is passed on as it is."""
+    question: float = 20
+    tools: int = 1
+    """Tools that are listed beside the one that reads (`LLM`)."""
+    tool: float | None = None
+    """Description of a tool; None is that of the bundled Search."""
+    reasoning: float = 0
+    """Reasoning tokens of every reply of a loop, a planner and a solver."""
+    system: float = 0
+    """Instructions of one's own, before every prompt but that of a step that reads."""
+    loop_exemplars: float = 0
+    """In every prompt of a loop."""
+    plan_exemplars: float = 0
+    """In the planner's prompt."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None and value < (1 if each.name in ("depth", "breadth") else 0):
+                raise ValueError(
+                    f"{each.name} must be {1 if each.name in ('depth', 'breadth') else 0} or more: {value!r}"
+                )
+
+
+class Sent(NamedTuple):
+    """One request: its tokens, those that an earlier request of the same task had, and of any task; and its reply's."""
+
+    role: str
+    input: float
+    own: float
+    head: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a task costs in one design."""
+
+    calls: int
+    in_sequence: int
+    """Calls that wait for each other: each takes a model's latency."""
+    input_tokens: float
+    cached_tokens: float
+    output_tokens: float
+    usd: float
+
+    @property
+    def total_tokens(self) -> float:
+        return self.input_tokens + self.output_tokens
+
+
+@cache
+def default_sizes() -> Mapping[str, Sizes]:
+    """The sizes of the bundled architectures by design, as `scripts/measure_law.py` measured them with the oracle."""
+    tables = tomllib.loads(Path(__file__).with_name("law_sizes.toml").read_text("utf-8"))
+    return {design: Sizes(**table) for design, table in tables.items()}
+
+
+def requests(design: Design, task: Task, sizes: Sizes | None = None) -> list[Sent]:
+    """The requests of a design for a task, in order."""
+    write = _loop if design in ("loop", "loop-one", "loop-references", "react") else _plan
+    return write(design, task, sizes or default_sizes()[design])
+
+
+def _loop(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
+    """A turn for each look-up of the longest strand, or for every look-up, and one for the answer."""
+    turns = [task.breadth] * task.depth
+    if design in ("loop-one", "react"):
+        turns = [1] * (task.depth * task.breadth)
+    elif design == "loop-references" and not task.reads:
+        turns = [task.depth * task.breadth]
+    head = task.system + sizes.agent + task.tools * _tool(task, sizes) + task.loop_exemplars
+    trace, sent = 0.0, list[Sent]()
+    for calls in [*turns, 0]:
+        prompt = head + task.question + trace
+        written = calls * sizes.call if calls else sizes.answer
+        sent.append(Sent("agent", prompt, sent[-1].input if sent else 0.0, head, written + task.reasoning))
+        trace += sizes.turn + calls * (sizes.call + sizes.seen + task.page)
+    return sent
+
+
+def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
+    """A planner, a reader for each page that another look-up needs, and a solver."""
+    look_ups = task.depth * task.breadth
+    reads = (task.depth - 1) * task.breadth if task.reads else 0
+    head = task.system + sizes.planner + task.tools * _tool(task, sizes) + task.plan_exemplars
+    plan = sizes.frame + look_ups * sizes.step + reads * sizes.read_step
+    sent = [Sent("planner", head + task.question, 0.0, head, plan + task.reasoning)]
+    for number in range(reads):
+        first_of_strand = number < task.breadth
+        own = 0.0 if first_of_strand else sizes.reader
+        sent.append(Sent("tool", sizes.reader + sizes.request + task.page, own, sizes.reader, sizes.read))
+    is_lean = design in ("plan-unread", "rewoo-unread", "code")
+    pages = look_ups - reads if is_lean else look_ups
+    found = look_ups * sizes.shown + reads * sizes.shown_read + pages * task.page + (look_ups - pages) * sizes.skipped
+    head = task.system + sizes.solver
+    prompt = head + sizes.asked * task.question + found
+    sent.append(Sent("solver", prompt, 0.0, head, sizes.answer + task.reasoning))
+    return sent
+
+
+def _tool(task: Task, sizes: Sizes) -> float:
+    return sizes.tool if task.tool is None else task.tool
+
+
+def in_sequence(design: Design, task: Task) -> int:
+    """Calls that wait for each other. Strands are worked on at the same time, but by a loop of one call a turn."""
+    if design in ("loop", "loop-one", "loop-references", "react"):
+        return len(requests(design, task))
+    return 2 + (task.depth - 1 if task.reads else 0)
+
+
+def cost(design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None) -> Cost:
+    """What a task costs under a price. The cache holds what earlier tasks have sent, as in a service that goes on."""
+    sent = requests(design, task, sizes)
+    role, *columns = zip(*sent, strict=True)
+    inputs, own, head, outputs = (np.array(column, dtype=np.float64) for column in columns)
+    none = np.zeros(len(sent))
+    known = {
+        **{"input_tokens": inputs, "shared_question_tokens": own, "shared_run_tokens": head},
+        **{"shared_question_age_s": none, "shared_run_age_s": none},
+        **{"marked_tokens": head, "last_marked_tokens": inputs, "shared_marked_tokens": np.maximum(own, head)},
+    }
+    cached, written = cached_tokens(known, tariff.rule)
+    usd = tariff.cost_usd(inputs, cached, written, outputs).sum()
+    return Cost(len(sent), in_sequence(design, task), *(float(x.sum()) for x in (inputs, cached, outputs)), float(usd))
