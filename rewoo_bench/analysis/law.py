@@ -5,8 +5,8 @@
     cost("plan", task, tariff).usd                      # dollars under a price and its cache rule
     cost("loop", task, tariff) / cost("plan", task, tariff)
 
-A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With large pages and
-one strand, and cached input for r times the price of fresh input,
+A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With large pages
+and one strand, and cached input for r times the price of fresh input,
 
     loop / plan = (d + r d (d - 1) / 2) / (2 d - 1)     where a model has to read each page: a tie at d = 2 / r
     loop / plan = 1 + r (d - 1) / 2                     where results are passed on unread, or the solver reads none
@@ -19,8 +19,8 @@ and in its solver. `results/law.md` holds the law against the oracle.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -32,14 +32,14 @@ from rewoo_bench.config.price_sheets import Tariff
 
 Design = Literal["loop", "loop-one", "loop-references", "react", "plan", "plan-unread", "rewoo", "rewoo-unread", "code"]
 """loop: native tool calls, independent ones in one turn; loop-one: one call a turn; loop-references: a turn's calls may
-use each other's results; react: text, one call a turn. plan: JSON, its solver sees every result; plan-unread: those that
-no step has read; rewoo, rewoo-unread: the same as text. code: a program, which prints what no step has read."""
+use each other's results; react: text, one call a turn. plan: JSON, its solver sees every result; plan-unread: those
+that no step has read; rewoo, rewoo-unread: the same as text. code: a program, which prints what no step has read."""
 DESIGNS: tuple[Design, ...] = get_args(Design)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Tokens of a design's texts. What a design doesn't have is 0."""
+    """Tokens of a design's texts, without names (`Task.name`). What a design doesn't have is 0."""
 
     agent: float = 0
     """Instructions of a loop, without tools."""
@@ -50,7 +50,9 @@ class Sizes:
     tool: float = 0
     """Description of a tool, in every prompt that lists tools."""
     call: float = 0
-    """A call as the loop writes it, its thought included."""
+    """A call as a loop writes it, its thought included; beside it a name."""
+    next_call: float = 0
+    """One that takes the result of another call of its turn, in place of a name."""
     seen: float = 0
     """What a trace adds to a call and its result: marks of messages, `Observation:`."""
     turn: float = 0
@@ -58,22 +60,24 @@ class Sizes:
     frame: float = 0
     """What a plan has beside its steps."""
     step: float = 0
-    """A look-up as the planner writes it."""
+    """The first look-up of a strand as the planner writes it; beside it a name."""
+    next_step: float = 0
+    """One that takes the result of another step, in place of a name."""
     read_step: float = 0
     """A step that reads, as the planner writes it."""
     shown: float = 0
-    """A look-up as the solver sees it, without its result."""
+    """The first look-up of a strand as the solver sees it, without its result; beside it a name."""
+    next_shown: float = 0
     shown_read: float = 0
-    """A step that reads as the solver sees it, with what was read."""
-    skipped: float = 0
-    """What stands for a result that the solver needn't see."""
+    """A step that reads as the solver sees it, and what stands for the page where it isn't sent; beside it a name."""
     request: float = 0
     """The request of a step that reads, without the page."""
     read: float = 0
-    """What such a step replies."""
-    asked: float = 1
+    """What such a step replies, beside a name."""
+    asked: float = 0
     """How often the question stands in a solver's prompt."""
     answer: float = 0
+    """The last reply, beside a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ class Task:
     reads: bool = True
     """Whether a model has to read a result before the next call can be written; else it is passed on as it is."""
     question: float = 20
+    name: float = 5
+    """What a call asks for, what a step reads, and the answer."""
     tools: int = 1
     """Tools that are listed beside the one that reads (`LLM`)."""
     tool: float | None = None
@@ -112,12 +118,16 @@ class Task:
 
 
 class Sent(NamedTuple):
-    """One request: its tokens, those that an earlier request of the same task had, and of any task; and its reply's."""
+    """One request, in tokens."""
 
     role: str
     input: float
     own: float
+    """Of the input, what an earlier request of the same task began with."""
     head: float
+    """What the requests of all tasks begin with."""
+    marked: float
+    """Up to the last cache mark, for a provider that wants marks."""
     output: float
 
 
@@ -162,9 +172,11 @@ def _loop(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     trace, sent = 0.0, list[Sent]()
     for calls in [*turns, 0]:
         prompt = head + task.question + trace
-        written = calls * sizes.call if calls else sizes.answer
-        sent.append(Sent("agent", prompt, sent[-1].input if sent else 0.0, head, written + task.reasoning))
-        trace += sizes.turn + calls * (sizes.call + sizes.seen + task.page)
+        named = min(calls, task.breadth) if design == "loop-references" and not task.reads else calls
+        written = named * (sizes.call + task.name) + (calls - named) * sizes.next_call
+        reply = written if calls else sizes.answer + task.name
+        sent.append(Sent("agent", prompt, sent[-1].input if sent else 0.0, head, prompt, reply + task.reasoning))
+        trace += sizes.turn + written + calls * (sizes.seen + task.page)
     return sent
 
 
@@ -173,18 +185,20 @@ def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     look_ups = task.depth * task.breadth
     reads = (task.depth - 1) * task.breadth if task.reads else 0
     head = task.system + sizes.planner + task.tools * _tool(task, sizes) + task.plan_exemplars
-    plan = sizes.frame + look_ups * sizes.step + reads * sizes.read_step
-    sent = [Sent("planner", head + task.question, 0.0, head, plan + task.reasoning)]
+    following = look_ups - task.breadth
+    plan = sizes.frame + task.breadth * (sizes.step + task.name) + following * sizes.next_step + reads * sizes.read_step
+    sent = [Sent("planner", head + task.question, 0.0, head, head, plan + task.reasoning)]
     for number in range(reads):
-        first_of_strand = number < task.breadth
-        own = 0.0 if first_of_strand else sizes.reader
-        sent.append(Sent("tool", sizes.reader + sizes.request + task.page, own, sizes.reader, sizes.read))
+        own = 0.0 if number < task.breadth else sizes.reader  # the first reader of each strand runs at the same time
+        prompt = sizes.reader + sizes.request + task.page
+        sent.append(Sent("tool", prompt, own, sizes.reader, sizes.reader, sizes.read + task.name))
     is_lean = design in ("plan-unread", "rewoo-unread", "code")
-    pages = look_ups - reads if is_lean else look_ups
-    found = look_ups * sizes.shown + reads * sizes.shown_read + pages * task.page + (look_ups - pages) * sizes.skipped
+    found = task.page * (look_ups - reads if is_lean else look_ups)
+    found += task.breadth * (sizes.shown + task.name) + following * sizes.next_shown
+    found += reads * (sizes.shown_read + task.name)
     head = task.system + sizes.solver
     prompt = head + sizes.asked * task.question + found
-    sent.append(Sent("solver", prompt, 0.0, head, sizes.answer + task.reasoning))
+    sent.append(Sent("solver", prompt, 0.0, head, head, sizes.answer + task.name + task.reasoning))
     return sent
 
 
@@ -202,14 +216,21 @@ def in_sequence(design: Design, task: Task) -> int:
 def cost(design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None) -> Cost:
     """What a task costs under a price. The cache holds what earlier tasks have sent, as in a service that goes on."""
     sent = requests(design, task, sizes)
-    role, *columns = zip(*sent, strict=True)
-    inputs, own, head, outputs = (np.array(column, dtype=np.float64) for column in columns)
+    _, *columns = zip(*sent, strict=True)
+    inputs, own, head, marked, outputs = (np.array(column, dtype=np.float64) for column in columns)
     none = np.zeros(len(sent))
     known = {
         **{"input_tokens": inputs, "shared_question_tokens": own, "shared_run_tokens": head},
         **{"shared_question_age_s": none, "shared_run_age_s": none},
-        **{"marked_tokens": head, "last_marked_tokens": inputs, "shared_marked_tokens": np.maximum(own, head)},
+        **{"marked_tokens": head, "last_marked_tokens": marked, "shared_marked_tokens": np.maximum(own, head)},
     }
     cached, written = cached_tokens(known, tariff.rule)
     usd = tariff.cost_usd(inputs, cached, written, outputs).sum()
-    return Cost(len(sent), in_sequence(design, task), *(float(x.sum()) for x in (inputs, cached, outputs)), float(usd))
+    return Cost(
+        calls=len(sent),
+        in_sequence=in_sequence(design, task),
+        input_tokens=float(inputs.sum()),
+        cached_tokens=float(cached.sum()),
+        output_tokens=float(outputs.sum()),
+        usd=float(usd),
+    )

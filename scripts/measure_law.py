@@ -1,0 +1,325 @@
+"""Holds the law of plan and loop (rewoo_bench/analysis/law.py) against the oracle.
+
+    python scripts/measure_law.py sizes            # measures law_sizes.toml on short chains
+    python scripts/measure_law.py errors           # results/law.md: its errors on a grid of others
+
+Both run the oracle on generated chains: no model, the same numbers on every machine. `errors` takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rewoo_bench import evaluate, load
+from rewoo_bench.analysis.call_costs import priced, read_calls
+from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost
+from rewoo_bench.calls.meter import Call
+from rewoo_bench.config.price_sheets import named_tariff
+from rewoo_bench.evaluation.folder import Result, Results
+from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.plan_formats import Notation
+from rewoo_bench.runners.notation.tools import describe_functions, describe_tools
+from rewoo_bench.text.tables import markdown_table
+from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_prompt, count_tokens, count_tool
+from rewoo_bench.tools.search import DocumentPages, Search
+from rewoo_bench.types import Message, Usage
+
+ROOT = Path(__file__).resolve().parents[1]
+ERRORS = ROOT / "results" / "law.md"
+SIZES = ROOT / "rewoo_bench" / "analysis" / "law_sizes.toml"
+WHOLE = "slot_tokens=99999&map_tokens=999999"
+SEEN = "observation_tokens=99999&tools=Search"
+NAMES: dict[Design, str] = {
+    "loop": f"react-native?{SEEN}",
+    "loop-one": f"react-native?{SEEN}&parallel=no",
+    "loop-references": f"react-native?{SEEN}&references=true",
+    "react": f"react?{SEEN}&max_exemplars=0",
+    "plan": f"rewoo-json?{WHOLE}",
+    "plan-unread": f"rewoo-json?{WHOLE}&solver_evidence=unread",
+    "rewoo": f"rewoo?{WHOLE}&max_exemplars=0",
+    "rewoo-unread": f"rewoo?{WHOLE}&max_exemplars=0&solver_evidence=unread",
+    "code": f"rewoo-code?{WHOLE}&max_exemplars=0",
+}
+PRICES = ("none:gpt-5-mini", "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5")
+LEAN = ("plan-unread", "rewoo-unread", "code")
+READER = count_prompt([Message("system", load_architecture("rewoo", style="multihop").tool_prompts["LLM"])])
+LOOPS = ("loop", "loop-one", "loop-references", "react")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Generated chains of one shape; `words` is the length of pages, 0 for values that are passed on unread."""
+
+    depth: int
+    breadth: int = 1
+    words: int = 0
+    reasoning: int = 0
+
+    @property
+    def dataset(self) -> str:
+        pages = f"words={self.words}" if self.words else "results=value"
+        return f"chain?hops={self.depth}&width={self.breadth}&{pages}"
+
+    @property
+    def model(self) -> str:
+        return f"oracle?reasoning={self.reasoning}" if self.reasoning else "oracle"
+
+
+REFERENCE = [Cell(depth, breadth, words) for depth in (1, 2, 3) for breadth in (1, 2) for words in (0, 200)]
+GRID = [
+    *(Cell(depth, 1, words) for depth in (1, 2, 4, 8, 16) for words in (0, 40, 225, 1125, 4500)),
+    *(Cell(depth, 3, words) for depth in (2, 4) for words in (0, 225)),
+    *(Cell(4, 1, words, 200) for words in (0, 225)),
+]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the oracle did with a cell in one design: its task, its questions, and dollars under each of `PRICES`."""
+
+    task: Task
+    results: list[Result]
+    usd: dict[str, float]
+
+    def calls(self, *roles: str) -> float:
+        """Model calls of a question, of some roles or all."""
+        return float(np.mean([len(_model_calls(each, *roles)) for each in self.results]))
+
+    @property
+    def tokens(self) -> float:
+        """Those of a question."""
+        return float(np.mean([sum(call.usage.total_tokens for call in _model_calls(each)) for each in self.results]))
+
+
+def _model_calls(result: Result, *roles: str) -> list[Call]:
+    return [call for call in result.calls if call.kind == "model" and (call.role in roles or not roles)]
+
+
+def measure(cell: Cell, questions: int) -> dict[Design, Measured]:
+    """Asks the oracle; the first question finds nothing in a cache, and is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = anyio.run(partial(_ask, cell, questions + 1, f"{folder}/run"))
+        rows = load(f"{folder}/run")
+        found = {name: priced(read_calls(Path(folder, "run"), rows), {"": named_tariff(name)}) for name in PRICES}
+        of_rows = {name: read_calls(Path(folder, "run"), rows).of_rows(costs.usd) for name, costs in found.items()}
+    first = results[0].task.example.id
+    measured: dict[Design, Measured] = {}
+    for design, name in NAMES.items():
+        own = [each for each in results if each.task.architecture.name == name and each.task.example.id != first]
+        if wrong := next((each for each in own if not (each.score and each.score.exact_match)), None):
+            raise SystemExit(f"{cell.dataset}: {name} has no right answer to {wrong.task.example.id}")
+        some = ((rows["architecture"] == name) & (rows["example_id"] != first)).to_numpy(bool)
+        usd = {price: float(values[some].mean()) for price, values in of_rows.items()}
+        measured[design] = Measured(_task(cell, own), own, usd)
+    return measured
+
+
+async def _ask(cell: Cell, questions: int, folder: str) -> Results:
+    limit = cell.depth * cell.breadth * 2 + 2
+    return await evaluate(
+        cell.dataset,
+        list(NAMES.values()),
+        model=cell.model,
+        questions=questions,
+        max_steps=limit,
+        out=folder,
+        progress=False,
+    )
+
+
+def _task(cell: Cell, results: list[Result]) -> Task:
+    """The shape of a cell: the tokens of questions and results are those of its own."""
+    questions = [count_tokens(each.task.example.question) for each in results]
+    steps = [step for each in results for step in each.trajectory.steps if step.tool == "Search"]
+    return Task(
+        depth=cell.depth,
+        breadth=cell.breadth,
+        page=float(np.mean([count_tokens(step.observation) for step in steps])),
+        reads=bool(cell.words),
+        question=float(np.mean(questions)),
+        name=float(np.mean([count_tokens(step.argument) for step in steps])),
+        reasoning=cell.reasoning,
+    )
+
+
+def sizes_of(design: Design, cells: Sequence[Measured]) -> Sizes:
+    """The sizes of a design's texts: means, and least squares where several are in one prompt."""
+    tools = {"Search": Search(DocumentPages(()))}
+    described = describe_functions(tools) if design == "code" else describe_tools(tools, _notation(design))
+    tool = count_tool(tools["Search"]) if design.startswith("loop") else count_tokens(described)
+    measured = [(cell.task, each) for cell in cells for each in cell.results]
+    if design in LOOPS:
+        return _rounded(_loop_sizes(measured, tool))
+    return _rounded(_plan_sizes(design, measured, tool))
+
+
+def _notation(design: Design) -> Notation:
+    return "text" if design.startswith(("react", "rewoo")) else "json"
+
+
+def _loop_sizes(measured: Sequence[tuple[Task, Result]], tool: float) -> Sizes:
+    turn = float(TOKENS_PER_MESSAGE)  # the mark of the message that has the calls
+    agents, answers, calls, added = [], [], [], []
+    for task, result in measured:
+        sent = [call.usage for call in _model_calls(result)]
+        turns: dict[str, list[float]] = {}  # the results of each turn
+        for step in result.trajectory.steps:
+            if step.tool == "Search":
+                turns.setdefault(step.id.partition(".")[0], []).append(count_tokens(step.observation))
+        agents.append(sent[0].input_tokens - count_tokens(result.task.example.question) - tool)
+        answers.append(_written(sent[-1]) - task.name)
+        for usage, following, pages in zip(sent[:-1], sent[1:], turns.values(), strict=True):
+            together = len(pages) > task.breadth  # later calls take the results of earlier ones
+            named = task.breadth if together else len(pages)
+            calls.append((_written(usage) - named * task.name, named, len(pages) - named))
+            added.append(
+                (following.input_tokens - usage.input_tokens - _written(usage) - sum(pages) - turn, len(pages))
+            )
+    written, named_calls, next_calls = np.array(calls).T
+    call, next_call = np.linalg.lstsq(np.column_stack([named_calls, next_calls]), written, rcond=None)[0]
+    seen, pages_seen = np.array(added).sum(axis=0)
+    return Sizes(
+        agent=float(np.mean(agents)),
+        tool=tool,
+        call=float(call),
+        next_call=float(next_call),
+        turn=turn,
+        seen=float(seen / pages_seen),
+        answer=float(np.mean(answers)),
+    )
+
+
+def _plan_sizes(design: Design, measured: Sequence[tuple[Task, Result]], tool: float) -> Sizes:
+    planners, plans, found, requests, read, answers = [], [], [], [], [], []
+    asked = 2
+    for task, result in measured:
+        breadth, following = task.breadth, (task.depth - 1) * task.breadth
+        reads = following if task.reads else 0
+        planner, solver = (_model_calls(result, role)[0].usage for role in ("planner", "solver"))
+        question = count_tokens(result.task.example.question)
+        pages = [count_tokens(step.observation) for step in result.trajectory.steps if step.tool == "Search"]
+        lasts = pages[task.depth - 1 :: task.depth] if task.reads and design in LEAN else pages
+        planners.append(planner.input_tokens - question - tool)
+        plans.append((_written(planner) - breadth * task.name, breadth, following, reads))
+        rest = solver.input_tokens - asked * question - sum(lasts) - (breadth + reads) * task.name
+        found.append((rest, breadth, following, reads))
+        answers.append(_written(solver) - task.name)
+        if readers := [call.usage for call in _model_calls(result, "tool")]:
+            read_pages = sum(pages) - sum(pages[task.depth - 1 :: task.depth])
+            requests.append((sum(each.input_tokens for each in readers) - read_pages) / len(readers))
+            read.append(np.mean([each.output_tokens for each in readers]) - task.name)
+    frame, step, next_step, read_step = _fit(*np.array(plans).T)
+    head, shown, next_shown, shown_read = _fit(*np.array(found).T)
+    return Sizes(
+        planner=float(np.mean(planners)),
+        solver=head,
+        reader=float(READER),
+        tool=tool,
+        frame=frame,
+        step=step,
+        next_step=next_step,
+        read_step=read_step,
+        shown=shown,
+        next_shown=next_shown,
+        shown_read=shown_read,
+        request=float(np.mean(requests)) - READER,
+        read=float(np.mean(read)),
+        asked=asked,
+        answer=float(np.mean(answers)),
+    )
+
+
+def _written(usage: Usage) -> int:
+    return usage.output_tokens - usage.reasoning_tokens
+
+
+def _fit(values: NDArray[np.float64], *columns: NDArray[np.float64]) -> list[float]:
+    """A constant and a factor of each column, by least squares."""
+    matrix = np.column_stack([np.ones(len(values)), *columns])
+    return [float(value) for value in np.linalg.lstsq(matrix, values, rcond=None)[0]]
+
+
+def _rounded(sizes: Sizes) -> Sizes:
+    return Sizes(**{name: round(value, 2) for name, value in asdict(sizes).items()})
+
+
+def write_sizes() -> None:
+    """law_sizes.toml: the sizes of the bundled prompts, from short chains."""
+    cells = [measure(cell, 8) for cell in REFERENCE]
+    lines = [
+        "# Tokens of the bundled architectures' texts (law.py), measured by scripts/measure_law.py with the oracle."
+    ]
+    for design in DESIGNS:
+        lines += ["", f"[{design}]"]
+        found = sizes_of(design, [cell[design] for cell in cells])
+        lines += [f"{name} = {value:g}" for name, value in asdict(found).items() if value]
+    SIZES.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def errors() -> pd.DataFrame:
+    """A row for each cell and design: calls, tokens and dollars of oracle and law."""
+    lines = []
+    for cell in GRID:
+        for design, found in measure(cell, 8 if cell.words > 300 else 24).items():
+            laws = {name: cost(design, found.task, named_tariff(name)) for name in PRICES}
+            law = laws[PRICES[0]]
+            line: dict[str, Any] = {**asdict(cell), "design": design, "n": len(found.results)}
+            line |= {"page": found.task.page, "calls": found.calls(), "calls_law": law.calls}
+            line |= {"tokens": found.tokens, "tokens_law": law.total_tokens}
+            for name in PRICES:
+                line |= {name: found.usd[name], f"{name} law": laws[name].usd}
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def errors_page(table: pd.DataFrame) -> str:
+    """results/law.md."""
+    off = pd.DataFrame({"tokens": table["tokens_law"] / table["tokens"] - 1})
+    for name in PRICES:
+        off[name] = table[f"{name} law"] / table[name] - 1
+    if (table["calls"] != table["calls_law"]).any():
+        raise SystemExit("the law has another number of calls than the oracle")
+    largest = off.abs().groupby(table["design"], sort=False).max()
+    heads = ["design", "cells", "tokens", *(f"$, {name}" for name in PRICES)]
+    cells = [
+        [design, str(int((table["design"] == design).sum())), *(f"{100 * value:.2f}%" for value in largest.loc[design])]
+        for design in largest.index
+    ]
+    lines = [
+        "<!-- made by scripts/measure_law.py -->",
+        "",
+        "# The law of plan and loop, held against the oracle",
+        "",
+        f"{len(table)} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of {table['page'].min():.0f} to "
+        f"{table['page'].max():,.0f} tokens that are read or passed on, with and without reasoning; 8 or 24 questions "
+        "each. The law gets the depth, the breadth and the mean tokens of questions, names and results; its other "
+        "sizes are those of law_sizes.toml, from chains of up to three look-ups. It has as many calls as the oracle in "
+        "every cell. The largest error of each design:",
+        "",
+        *markdown_table([heads, *cells]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["sizes", "errors"])
+    if parser.parse_args().what == "sizes":
+        write_sizes()
+        return
+    ERRORS.write_text(errors_page(errors()), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
