@@ -129,7 +129,7 @@ class Comparison:
     @property
     def verdicts(self) -> list[str]:
         """What it comes to, in one to three sentences for each data set."""
-        return verdicts(self.pairs, self.pricing)
+        return verdicts(self.pairs, self.pricing, self.under)
 
     @property
     def tests(self) -> int:
@@ -418,7 +418,7 @@ def notes(comparison: Comparison) -> list[str]:
     if any(system.summary.oracle for system in comparison.systems):
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
     if dollars := of_dollars(comparison.pricing):
-        lines.append(dollars)
+        lines.append(f"where no price is named, {dollars}" if comparison.under else dollars)
     for pricing in comparison.pricings:
         tariff = pricing.tariff
         under, own = (tariff.under, tariff.notes) if tariff else (pricing.under, ())
