@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, Rows, mean_over_questions, model_labels
+from rewoo_bench.runs.rows import UNMETERED, Rows, ended_unanswered, mean_over_questions, model_labels
 from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _summary(rows: Rows) -> Summary:
         failed=int(rows.failed.sum()),
         unmetered=int(unmetered.sum()),
         reasoning_truncated=stops["reasoning_truncated"],
-        not_answered={reason: count for reason, count in stops.items() if reason not in ("answered", "")},
+        not_answered={reason: count for reason, count in stops.items() if ended_unanswered(reason)},
         exact_match=_estimate(metered, "exact_match", binary=True),
         f1=_estimate(metered, "f1"),
         judged_correct=_estimate(metered, "judged_correct", binary=True),

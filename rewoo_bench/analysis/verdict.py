@@ -67,7 +67,7 @@ def _under_prices(pair: Pair, under: Sequence[Under]) -> dict[str, Interval]:
 
 
 def _dollars_under(pair: Pair, ratios: dict[str, Interval]) -> tuple[float, str]:
-    """The sentence on dollars under several prices. Its p is 0 where an interval without a mark leaves 1 out, else 1."""
+    """The sentence on dollars under several prices. Its p is 0 where an unmarked interval leaves 1 out, else 1."""
     dearer = [price for price, ratio in ratios.items() if not ratio.rare and ratio.low > 1]
     cheaper = [price for price, ratio in ratios.items() if not ratio.rare and ratio.high < 1]
     a, b, prices = pair.a, pair.b, counted(len(ratios), "price")

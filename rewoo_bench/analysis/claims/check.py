@@ -220,7 +220,7 @@ def _caveat(claim: Claim, part: RunGroup, interval: Interval, verdict: ClaimVerd
 ClaimsFormat = Literal["terminal", "markdown", "json"]
 _MARK = "*"
 _ORACLE = f"{_MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model."
-_BY_CONSTRUCTION = "By construction: the design of the architecture decides it, so the figure tests our code, not the claim."
+_BY_CONSTRUCTION = "By construction: the architecture's design decides it, so the figure tests our code, not the claim."
 _INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
 _EACH = " (one about two data sets counts as two)"
 _WIDTH = 80
