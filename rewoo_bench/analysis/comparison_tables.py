@@ -431,6 +431,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
     if any(cell.endswith(f"]{RARE}") for table in tables(comparison) for row in table.cells for cell in row):
         lines.append(OF_RARE)
+    if any(math.isfinite(effect.detectable or math.nan) for pair in comparison.pairs for effect in pair.figures):
+        lines.append("detectable: a difference of EM as large as this is shown in four of five such comparisons")
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
         of = f"of EM, total tokens and cost, adjusted for these {size} tests together (Holm)"

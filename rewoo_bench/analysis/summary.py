@@ -292,7 +292,7 @@ def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
     if not value.n:
         return none
     if value.mean is None:
-        return f"none solved {brackets(value.low or 0.0, math.inf, lambda bound: format(bound, form))}"
+        return f"none solved, so more than {value.low:{form}}" if value.low else "none solved"
     if value.low is None:
         return f"{value.mean:{form}} [{UNDER_SOLVED}]"
     high = math.inf if value.high is None else value.high

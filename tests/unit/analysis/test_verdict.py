@@ -218,7 +218,7 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai").under
     assert pricing.note.startswith(
-        "the price is an example, since none is known for local/x (compare --prices NAME: none, "
+        "the price is an example, since no price of local/x is known; compare --prices NAME takes another: none, "
     )
     assert pricing.cost_usd is not None
     rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
