@@ -69,7 +69,8 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
         if keyword.iskeyword(name):
             raise UsageError(f"new: {name!r} is a word of Python's own; choose another name, such as 'my_{name}'")
         if not (name.isascii() and name.isidentifier()):
-            raise UsageError(f"new: {name!r} can't name a Python module; use letters, digits and '_', and begin with a letter")
+            rule = "use letters, digits and '_', and begin with a letter"
+            raise UsageError(f"new: {name!r} can't name a Python module; {rule}")
     elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
     if folder.exists():

@@ -73,9 +73,10 @@ async def evaluate(
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
     `dataset` is a name as for `--dataset`, or examples; for those `exemplars` is their style and `scoring`
-    the metric. `architectures` are names, in one text with commas or in a list, or objects; at least one. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
-    `on_result` gets each result as it ends, `on_event` the events inside each question. `options` are the other flags
-    of `rewoo-bench run`, by the names and with the defaults of `RunOptions`, which says what each means.
+    the metric. `architectures` are names, in one text with commas or in a list, or objects; at least one. `model` is a
+    name as for `--model`, or an object. `settings` are the command's by default. `on_result` gets each result as it
+    ends, `on_event` the events inside each question. `options` are the other flags of `rewoo-bench run`, by the names
+    and with the defaults of `RunOptions`, which says what each means.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
     Without, nothing is written, and it raises `RunStopped`. Raises `UsageError` for a wrong argument.
@@ -150,8 +151,9 @@ def bench(
 ) -> BenchRun:
     """Runs the benchmark into `out`, with the oracle unless `model` says otherwise. Raises `UsageError`.
 
-    `architectures` are names, in one text with commas or in a list; at least one. `options` are the other flags of `rewoo-bench run`. It blocks until the run has ended; in a notebook and in
-    async code `await evaluate(..., out=...)` instead.
+    `architectures` are names, in one text with commas or in a list; at least one. `options` are the other flags of
+    `rewoo-bench run`. It blocks until the run has ended; in a notebook and in async code
+    `await evaluate(..., out=...)` instead.
     """
     with suppress(RuntimeError):
         asyncio.get_running_loop()

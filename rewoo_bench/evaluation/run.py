@@ -221,6 +221,7 @@ async def _evaluated(
         done=(done := len(opened.journal.finished())),
         shown=options.progress,
         engine=evaluator.engine.state if evaluator.engine else None,
+        calls=lambda: opened.journal.recorded_calls,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
     for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
@@ -282,14 +283,15 @@ async def _ask(
             listeners.on_result(result)
 
     try:
-        totals = await evaluator.run(
-            shuffled(prepared_run.dataset.examples, options.seed),
-            prepared_run.architectures,
-            trials=options.trials,
-            store=opened.store,
-            on_result=on_result,
-            on_event=listeners.on_event,
-        )
+        with progress.moving():
+            totals = await evaluator.run(
+                shuffled(prepared_run.dataset.examples, options.seed),
+                prepared_run.architectures,
+                trials=options.trials,
+                store=opened.store,
+                on_result=on_result,
+                on_event=listeners.on_event,
+            )
     except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
         end.reason, end.cap = str(stop), stop if isinstance(stop, CapReached) else None
         end.has_repeated_crash = isinstance(stop, RepeatedCrash)
