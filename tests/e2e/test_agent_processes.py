@@ -38,7 +38,8 @@ import sys, threading
 
 def answer(task):
     said = ask(task["question"], task["base_url"], task["api_key"])
-    print(json.dumps({"id": task["id"], "answer": said}), flush=True)
+    sys.stdout.write(json.dumps({"id": task["id"], "answer": said}) + "\\n")  # in one piece, unlike print's
+    sys.stdout.flush()
 
 for number, line in enumerate(sys.stdin):
     task = json.loads(line)
