@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair
+from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing, of_dollars
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
@@ -67,33 +67,6 @@ class System:
     """Those that the summary lacks."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """Measure -> its mean with its 95% interval, of the summary's means of amounts and of `means`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PairUnder:
-    """Two systems under a price: dollars of b by those of a, paired by question."""
-
-    a: str
-    b: str
-    ratio: Interval
-    even_at: float
-    """The price of cached input, by that of input, at which both cost the same; NaN where they do at none up to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Under:
-    """The dollars of a data set under one of several prices."""
-
-    dataset: str
-    price: str
-    """As it was asked for: `openai`."""
-    usd: Mapping[str, Interval]
-    """Of each system the mean per question."""
-    cached_tokens: Mapping[str, float]
-    """Of each system the mean per question."""
-    cached_price: float | None
-    """The price of cached input, by that of input; None where some calls have other prices."""
-    pairs: tuple[PairUnder, ...]
 
 
 @dataclass(frozen=True, slots=True)

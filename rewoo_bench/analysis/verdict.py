@@ -3,26 +3,21 @@
     verdict(pair, pricing)      # ["react took about 3.4 times the tokens of rewoo.", "At gpt-5-mini's prices …", …]
     verdicts(pairs, pricing)    # those of the loop and the plan, for each data set
 
-Of dollars under several prices there is one sentence, which goes by the intervals: `compare` tests those of one price.
-
 `run`, `compare`, the report and a study's page all have them from here, and every number in them is rounded from the
 tables below them. Whether something is shown is decided in one way: by the p of the pair's exact test, adjusted (Holm)
-for the three claims of every pair of the data set.
+for the three claims of every pair of the data set. Dollars under several prices are one sentence, and go by the
+intervals: only those of one price are tested.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair
+from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing
 from rewoo_bench.analysis.stats.paired import FEWEST, Interval
 from rewoo_bench.text.words import counted
-
-if TYPE_CHECKING:
-    from rewoo_bench.analysis.comparison_tables import Under
 
 _UNITS = {"total_tokens": "tokens", "cost_usd": "dollars", "exact_match": "accuracy"}
 _MOST = 3

@@ -15,8 +15,8 @@ from priced_runs import ask, text, write
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import ComparisonFormat, PairUnder, Under, render_comparison
-from rewoo_bench.analysis.pairs import Effect, Pair, way_round
+from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
+from rewoo_bench.analysis.pairs import Effect, Pair, PairUnder, Under, way_round
 from rewoo_bench.analysis.prices import Pricing, at_once, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.analysis.verdict import verdict
