@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+CACHE_PARTS = ("cached_input_tokens", "cache_write_tokens")
+"""Parts of the input that have prices of their own, as the provider counted them."""
 ROW_KEY = ("architecture", "example_id", "trial")
 _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "latency_s", *SHARED),
+    *("billed_output_tokens", *(f"billed_{name}" for name in CACHE_PARTS), "latency_s", *SHARED),
 )
 
 PRICED_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
@@ -57,8 +59,8 @@ class Calls:
     role: NDArray[np.object_]
     model: NDArray[np.object_]
     columns: Mapping[str, Floats]
-    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
-    `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
+    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took: `lost_input_tokens`,
+    `lost_output_tokens` and of the input those of `CACHE_PARTS`. Cached tokens that nobody recorded are 0 there."""
     unrecorded: NDArray[np.bool_]
     """The calls of which no cached tokens were recorded."""
 
@@ -104,8 +106,9 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
     some = (found["kind"] == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
     columns = {name: found[name][some] for name in _NUMBERS}
     unrecorded = np.isnan(columns["cached_input_tokens"])
-    for name in ("cached_input_tokens", "cache_write_tokens"):
+    for name in CACHE_PARTS:
         columns[name] = np.nan_to_num(columns[name])
+        columns[f"lost_{name}"] = np.maximum(np.nan_to_num(columns[f"billed_{name}"]) - columns[name], 0)
     for name in SHARED:  # of a call that failed
         columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
     lost = np.maximum(columns["billed_tokens"] - columns["input_tokens"] - columns["output_tokens"], 0)
@@ -162,17 +165,20 @@ def priced(
     """The calls under the prices of each role (`""`: every other).
 
     What is written is counted where it has a price of its own. `recorded` takes what the provider reported in place of
-    the rule. `context` is that of `cached_tokens`.
+    the rule, which finds nothing of failed attempts in the cache. `context` is that of `cached_tokens`.
     """
     parts = np.full((3, len(calls.row)), np.nan)
     for role in dict.fromkeys(calls.role):
         tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
         sizes = {name: values[own] for name, values in calls.columns.items()}
         cached, written = cached_tokens(sizes, tariff.rule, context)
+        lost_cached = lost_written = np.zeros_like(cached)
         if recorded:
-            cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
+            cached, written = (sizes[name] for name in CACHE_PARTS)
+            lost_cached, lost_written = (sizes[f"lost_{name}"] for name in CACHE_PARTS)
         written = written * float(tariff.cache_write is not None)
         whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
         output = sizes["output_tokens"] + sizes["lost_output_tokens"]
-        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output)
+        usd = tariff.cost_usd(whole, cached + lost_cached, written + lost_written, output)
+        parts[:, own] = cached, written, usd
     return CallCosts(*parts)
