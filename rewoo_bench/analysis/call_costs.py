@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.names import LOCAL, is_oracle
+from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.price_sheets import (
     CacheRule,
     Tariff,
@@ -31,7 +31,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, read_table
 from rewoo_bench.runs.manifest import no_run
-from rewoo_bench.runs.rows import Rows
+from rewoo_bench.runs.rows import Rows, recorded_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,7 @@ class Calls:
     """The position of each call's question."""
     role: NDArray[np.object_]
     model: NDArray[np.object_]
+    """The model that answered; of a replay that of the recorded run."""
     columns: Mapping[str, Floats]
     """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took: `lost_input_tokens`,
     `lost_output_tokens` and of the input those of `CACHE_PARTS`. Cached tokens that nobody recorded are 0 there."""
@@ -66,9 +67,10 @@ class Calls:
 
     @property
     def is_counted(self) -> bool:
-        """Whether an endpoint counted the cached tokens of every answered call, and no local model or oracle."""
+        """Whether an endpoint counted the cached tokens of every answered call, and no local model, no oracle and no
+        replay of which nobody says what it replays."""
         answered = self.columns["input_tokens"] > 0
-        hosted = not any(model.startswith(LOCAL) or is_oracle(model) for model in set(self.model))
+        hosted = not any(model.startswith((LOCAL, REPLAY)) or is_oracle(model) for model in set(self.model))
         return bool(hosted and answered.any() and not self.unrecorded[answered].any())
 
     def of_rows(self, values: Floats) -> Floats:
@@ -115,7 +117,9 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
     lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    return Calls(len(rows), row[some], roles[some], found["name"][some], columns, unrecorded)
+    answering = {name: recorded_model(name) for name in dict.fromkeys(found["name"][some])}
+    models = np.array([answering[name] for name in found["name"][some]], dtype=object)
+    return Calls(len(rows), row[some], roles[some], models, columns, unrecorded)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:

@@ -33,7 +33,7 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.option_types import SHORT_NAMES
-from rewoo_bench.runs.rows import Rows
+from rewoo_bench.runs.rows import Rows, recorded_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -345,7 +345,9 @@ def pricings_of(
         return [_at_given_prices(runs, rows, manifests, price)]
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return [known]
-    main, planners, solvers = (rows.texts(name) for name in ("model", *_MODELS.values()))
+    main, planners, solvers = (
+        list(dict.fromkeys(map(recorded_model, rows.texts(name)))) for name in ("model", *_MODELS.values())
+    )
     listed = price_of(main[0]) if len(main) == 1 else None
     asked, of_roles = _asked_prices(prices) if prices else ([listed or EXAMPLE], [])
     try:
