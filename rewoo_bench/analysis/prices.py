@@ -299,6 +299,20 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
     return Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
 
 
+def expected_dollars(
+    tokens_of_roles: Mapping[str, tuple[float, float]], models: Mapping[str, str]
+) -> tuple[float, list[str]]:
+    """Dollars of input and output tokens by role, at the prices that `pricings_of` has for a run without known dollars,
+    and these prices by name. `models` are those of the roles, `""` of every other; nothing is cached.
+    """
+    named = {role: recorded_model(name) for role, name in models.items()}
+    own = {role: name for role, name in named.items() if role}
+    tariffs = by_role(named_tariff(price_of(named[""]) or EXAMPLE), own, {}, own=True)
+    used = {role: tariffs[role].without_cache() for role in tokens_of_roles}
+    usd = sum(used[role].cost_usd(given, 0, 0, written) for role, (given, written) in tokens_of_roles.items())
+    return usd, [each.name for each in used.values()]
+
+
 def with_dollars(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> tuple[Rows, Pricing]:
     """The rows with the dollars of `own_or_listed` in `cost_usd`, and at which prices they are.
 
