@@ -64,6 +64,8 @@ class Calls:
     `lost_output_tokens` and of the input those of `CACHE_PARTS`. Cached tokens that nobody recorded are 0 there."""
     unrecorded: NDArray[np.bool_]
     """The calls of which no cached tokens were recorded."""
+    embedded_by: tuple[str, ...]
+    """Models that agents asked for embeddings, which a price of theirs alone could count."""
 
     @property
     def is_counted(self) -> bool:
@@ -119,7 +121,8 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
     answering = {name: recorded_model(name) for name in dict.fromkeys(found["name"][some])}
     models = np.array([answering[name] for name in found["name"][some]], dtype=object)
-    return Calls(len(rows), row[some], roles[some], models, columns, unrecorded)
+    embedded_by = tuple(sorted(set(found["name"][(roles == "embedding") & (row >= 0)])))
+    return Calls(len(rows), row[some], roles[some], models, columns, unrecorded, embedded_by)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
