@@ -267,7 +267,7 @@ def _module_in(folder: Path, name: str) -> ModuleType:
     module = sys.modules[own] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # whatever it raises: half a module isn't kept
         del sys.modules[own]
         raise
     return module

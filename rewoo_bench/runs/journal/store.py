@@ -165,7 +165,7 @@ class Writer:
                     flat = [value for row in part for value in row]
                     self._database.execute(f"{insert} VALUES {', '.join([places] * len(part))}", flat)
             self._database.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: no half of a group stays
             with suppress(sqlite3.Error):
                 self._database.execute("ROLLBACK")
             raise
