@@ -394,5 +394,5 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
         return connect_to_write(path), calls, spent
     except JournalError as error:
         raise damaged(path, str(error)) from None
-    except (sqlite3.Error, OSError) as error:
+    except sqlite3.Error as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None
