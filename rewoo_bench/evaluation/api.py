@@ -30,7 +30,7 @@ from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.evaluator import tasks_of
 from rewoo_bench.evaluation.folder import Outcome, Result, Results, Task
 from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
-from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
+from rewoo_bench.evaluation.prepare import PreparedRun, check_dollar_caps, make_evaluator, prepared, run_columns
 from rewoo_bench.evaluation.progress import Progress
 from rewoo_bench.evaluation.question_choice import first_questions_notes, with_first_questions
 from rewoo_bench.evaluation.resume import new_run_id
@@ -186,6 +186,7 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
 
 
 async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners: Listeners) -> Results:
+    check_dollar_caps(options)
     options = with_first_questions(options)
     results: list[Result] = []
     async with prepared(options, python_inputs) as prepared_run, _replay_recorder(prepared_run) as recorder:
