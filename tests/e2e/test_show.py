@@ -74,7 +74,7 @@ def test_the_last_line_says_at_which_price_dollars_are(
     with pytest.raises(SystemExit):
         main(["compare", str(GOLDEN)])
     [compared] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("dollars are under ")]
-    assert "the price is an example, since none is known for oracle" in compared
+    assert "the price is an example, since no price of oracle is known" in compared
     assert out.splitlines()[-1].rstrip() == compared
 
 
