@@ -266,7 +266,7 @@ def render_claims(
     ]
     if overview:
         parts.append("\n".join(text_table([["claim", "verdict", "claimed", "ours [95%], n"], *overview], left=True)))
-        parts += ["\n".join(_wrapped(line, 0)) for line in map(_difference, findings) if line and not details]
+        parts += ["\n".join(_wrapped(line, 0)) for line in map(_footnote, findings) if line and not details]
     if not details:
         parts.append("What each claim says, which run decided and why, and what to run for the others: --details")
         return "\n\n".join(parts)
@@ -354,10 +354,14 @@ def ours(finding: Finding) -> str:
     return f"{measured}, n = {figure.interval.n:,}"
 
 
-def _difference(finding: Finding) -> str:
-    """Why a figure isn't the claimed one though it holds by construction; empty where it is."""
+def _footnote(finding: Finding) -> str:
+    """What a figure counts that `compare` doesn't, or why it isn't the claimed one though it holds by construction."""
     claim, figure = finding.claim, finding.decided
-    if figure is None or claim.number is None or finding.verdict != "by construction":
+    if figure is None or claim.number is None:
+        return ""
+    if claim.measure.column == "plan_steps":
+        return f"{claim.id}: {claim.note}"
+    if finding.verdict != "by construction":
         return ""
     shown, claimed = (claim.measure.show(value) for value in (figure.interval.estimate, claim.number))
     return f"{claim.id}: {shown} in place of {claimed}: {claim.note}" if shown != claimed else ""
