@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.option_keywords import OptionKeywords
 
 
-_WITH_FOLDER = ("answer_cache", "otel", "workers", "ray_address")
+_WITH_FOLDER = ("answer_cache", "workers", "ray_address")
 """Options of a run that is written."""
 
 

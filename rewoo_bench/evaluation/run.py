@@ -145,13 +145,6 @@ async def run(
             )
         if options.accept_loss:
             manifest = manifest.model_copy(update={"recorded_calls": opened.journal.recorded_calls})
-        if options.otel:
-            try:
-                from rewoo_bench.evaluation.telemetry import exporting
-            except ImportError:
-                raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
-            export = stack.enter_context(exporting(options.otel, manifest.run_id))
-            listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         write_manifest(folder, manifest)
         remember(manifest.as_json())
