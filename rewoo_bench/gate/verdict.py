@@ -148,7 +148,7 @@ def amount(metric: str, value: float | None) -> str:
     """
     if value is None:
         return "unknown"
-    named = {"rows": 0, "number_of_tools": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
+    named = {"rows": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
     decimals = named.get(metric, 1 if "tokens" in metric else 2)
     text = f"{value:,.{decimals}f}"
     if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
@@ -217,7 +217,7 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _size(verdict: Verdict) -> Iterator[str]:
-    """`n = 5 questions`, a warning where these are few, and the notes; no size where tools are judged."""
+    """`n = 5 questions`, a warning where these are few, and the notes."""
     sizes = [check.n for check in verdict.checks if check.n]
     if sizes:
         least, most = min(sizes), max(sizes)
