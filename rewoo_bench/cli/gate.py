@@ -44,8 +44,8 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--strict", is_flag=True,
               help="Fail where a live comparison has too few questions to catch a growth of --max-increase.")
 @click.option("--allow-incomplete", is_flag=True,
-              help="Judge the rows of an incomplete run. It still fails where more than a tenth of an architecture's "
-                   "rows failed or are missing.")
+              help="Judge the rows of an incomplete run that has ended. It still fails where more than a tenth of an "
+                   "architecture's rows failed or are missing.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Write Markdown here.  [default: appended to ${_SUMMARY} where that is set]")
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",

@@ -208,7 +208,7 @@ def verdict_markdown(verdict: Verdict) -> str:
 def _headline(verdict: Verdict) -> str:
     """`FAILED: 2 of 31 checks, 1 warning`."""
     if verdict.incomplete is not None:
-        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged, --allow-incomplete judges the rows there are"
+        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged"
     checks, warnings = counted(len(verdict.checks), "check"), counted(len(verdict.warnings), "warning")
     if verdict.undecided:
         warnings += f", can't tell {counted(len(verdict.undecided), 'time')}"

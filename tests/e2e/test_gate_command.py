@@ -125,7 +125,7 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     assert "matches no row; the rows there are: rewoo, sample, oracle" in capsys.readouterr().err
     assert run("capped", "--arch", "rewoo", "--concurrency", 1, "--run-tokens", 2000) == 3
     assert command("gate", "capped", "--baseline", "now") == 3
-    assert "INCOMPLETE: " in capsys.readouterr().out
+    assert "INCOMPLETE: used " in capsys.readouterr().out
 
 
 def documented_test() -> str:
