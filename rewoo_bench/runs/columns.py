@@ -382,8 +382,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
-        "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
-        "a call. `dropped_fields`: fields of an agent's requests weren't passed on.", lambda q: list(q.result.flags),
+        "`no_call`: a later trial was answered without a call. `dropped_fields`: fields of an agent's requests weren't "
+        "passed on.", lambda q: list(q.result.flags),
     ),
     Column(
         "loop_step", INT,

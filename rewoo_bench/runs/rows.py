@@ -207,7 +207,6 @@ def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
 UNMETERED = "unmetered"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
-    "other_question": "sent a prompt that holds the text of another question of the run",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
 }

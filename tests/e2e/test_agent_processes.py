@@ -257,28 +257,21 @@ REMEMBERS = (
     + """
 import sys
 kept = {}
-asked = ""
 for line in sys.stdin:
     task = json.loads(line)
-    asked += " " + task["question"]
     if task["question"] not in kept:
-        kept[task["question"]] = ask(asked, task["base_url"], task["api_key"])
+        kept[task["question"]] = ask(task["question"], task["base_url"], task["api_key"])
     print(json.dumps({"id": task["id"], "answer": kept[task["question"]]}), flush=True)
 """
 )
 
 
 def test_a_worker_that_remembers_is_flagged(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    longer = write_questions(3).read_text().replace("Which river is", "Which of the rivers on the old map is")
-    Path("rivers.json").write_text(longer)
     worker = write_program("keeps", REMEMBERS, protocol="worker")
-    flags = ("--dataset", Path("rivers.json").absolute(), "--trials", 2, "--concurrency", 1)
-    assert run_agents(provider, [worker], *flags, questions=1) == 0
+    assert run_agents(provider, [worker], "--trials", 2, "--concurrency", 1, questions=3) == 0
     found = rows().sort_values(["trial", "started_at"])["flags"]
-    assert [sorted(each) for each in found] == [[], *[["other_question"]] * 2, *[["no_call", "unmetered"]] * 3]
-    said = capfd.readouterr().err
-    assert "(other_question): 2 of 6 rows" in said
-    assert "(no_call): 3 of 6 rows" in said
+    assert [sorted(each) for each in found] == [*[[]] * 3, *[["no_call", "unmetered"]] * 3]
+    assert "(no_call): 3 of 6 rows" in capfd.readouterr().err
 
 
 def test_one_script_runs_twice_with_other_settings(provider: DialectServer, monkeypatch: pytest.MonkeyPatch) -> None:
