@@ -38,7 +38,7 @@ import sys, threading
 
 def answer(task):
     said = ask(task["question"], task["base_url"], task["api_key"])
-    print(json.dumps({"id": task["id"], "answer": said}), flush=True)
+    print(json.dumps({"id": task["id"], "answer": said}) + "\\n", end="", flush=True)  # whole lines, of several threads
 
 for number, line in enumerate(sys.stdin):
     task = json.loads(line)
@@ -220,16 +220,7 @@ def test_an_agent_that_gives_up_while_the_run_ends_is_asked_again() -> None:
         assert len(provider.books) == 3
 
 
-BYPASS = (
-    ASK
-    + """
-import socket, time
-address = os.environ["ELSEWHERE"]
-print(ask(os.environ["REWOO_BENCH_QUESTION"], address, "none"))
-kept = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2].partition("/")[0])))
-time.sleep(1)
-"""
-)
+BYPASS = f"{ASK}print(ask(os.environ['REWOO_BENCH_QUESTION'], os.environ['ELSEWHERE'], 'none'))"
 
 
 def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
@@ -244,12 +235,11 @@ def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
     assert [list(flags) for flags in found["flags"]["fair"]] == [[]] * 4
     (line,) = [line for line in capfd.readouterr().err.splitlines() if "unmetered" in line]
     assert line.startswith("mine answered without a metered model call")
-    port = elsewhere.api_base.removesuffix("/v1").rpartition(":")[2]
-    assert line.endswith(f"4 of 4 rows; its processes connected to 127.0.0.1:{port}")
+    assert line.endswith("4 of 4 rows")
     comparison = compare(rows(), baseline="fair")
     assert comparison.pairs[0].figures == ()
     assert comparison.systems[0].summary.unmetered == 4
-    assert comparison.warnings == (line.partition("; its processes")[0],)
+    assert comparison.warnings == (line,)
 
 
 REMEMBERS = (
@@ -295,19 +285,6 @@ def test_what_an_agent_did_before_a_limit_is_kept(provider: DialectServer) -> No
     assert row.stop_reason == "token_limit"
     assert [step["tool"] for step in trace["steps"]] == ["Search"]
     assert "I looked" in trace["notes"]["stderr"]
-
-
-def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    with DialectServer() as elsewhere:
-        decoy = write_program(
-            "decoy", f"{ASK}ask(input())\n{BYPASS.removeprefix(ASK)}", env={"ELSEWHERE": elsewhere.api_base}
-        )
-        assert run_agents(provider, [decoy], questions=2) == 0
-    address = elsewhere.api_base.removesuffix("/v1").removeprefix("http://")
-    assert [trace["notes"]["connections"] for trace in traces()] == [[address]] * 2
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if address in line]
-    assert line == f"decoy: its processes connected to {address} beside the gateway, as tools of its own may do"
-    assert [list(flags) for flags in rows()["flags"]] == [[]] * 2
 
 
 def test_an_agent_that_hangs_is_slow(provider: DialectServer) -> None:
