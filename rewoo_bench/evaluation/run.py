@@ -102,29 +102,20 @@ class Listeners:
     on_event: Callable[[Task, Event], None] | None = None
 
 
-def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
-    """A listener that calls both."""
-
-    def call(result: Result) -> None:
-        first(result)
-        if second is not None:
-            second(result)
-
-    return call
-
-
 async def run(
     options: RunOptions,
     python_inputs: PythonInputs = NOTHING_GIVEN,
     listeners: Listeners = Listeners(),
     *,
     signals: bool = True,
+    is_kept: bool = True,
     study: StudyRound | None = None,
 ) -> Outcome:
     """Runs the benchmark; every finished question is in the folder, whatever ends the run.
 
-    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `study` says
-    that this is a part of one.
+    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `is_kept` says
+    that the folder stays, so that it is worth naming, and `study` that this is a part of one.
+
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     chosen = with_recorded_ids(options)
@@ -147,6 +138,8 @@ async def run(
             manifest = manifest.model_copy(update={"recorded_calls": opened.journal.recorded_calls})
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         write_manifest(folder, manifest)
+        if options.progress and is_kept:
+            say(f"writing to {folder}")  # where to look at once, and after an interruption
         remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
@@ -218,7 +211,6 @@ async def _evaluated(
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
     for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
         progress.note(note)
-    progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
     end = Outcome(folder, tasks, opened.shared)
     try:
