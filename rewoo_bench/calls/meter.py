@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.calls.caps import CallEstimate
 from rewoo_bench.calls.live import name_of
-from rewoo_bench.calls.recorded import RecordedModel, RecordedText
+from rewoo_bench.calls.recorded import RecordedModel, RecordedText, paid_for
 from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import Place, RowNotes, TimeSpan, current_place, noting, union_s
@@ -226,8 +226,7 @@ class Meter:
         """Adds calls that earlier sessions paid for and this one didn't make: they are billed, and no logical usage."""
         for record in records:
             begun = self._begin("model", getattr(self.models[""], "name", ""), ABANDONED)
-            billed = Usage(input_tokens=record.billed_tokens)
-            self._end(begun, "cancelled", call_cost=CallCost(billed=billed, cost_usd=record.cost_usd, measured_s=0.0))
+            self._end(begun, "cancelled", call_cost=replace(paid_for(record), measured_s=0.0))
 
     @property
     def cost_usd(self) -> float | None:

@@ -165,8 +165,6 @@ def read_values(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SpecError(f"{path.absolute().parent} has no {path.name}") from None
-    except OSError as error:
-        raise SpecError(f"{path}: can't be read: {error.strerror or error}") from None
     except ValueError as error:  # not TOML, or not UTF-8
         raise SpecError(f"{path}: not valid TOML: {error}") from None
 
@@ -267,7 +265,7 @@ def _module_in(folder: Path, name: str) -> ModuleType:
     module = sys.modules[own] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # whatever it raises: half a module isn't kept
         del sys.modules[own]
         raise
     return module

@@ -47,6 +47,7 @@ from rewoo_bench.evaluation.inputs import (
 )
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
+    check_dollar_caps,
     connections,
     given_prices,
     make_evaluator,
@@ -118,6 +119,8 @@ async def run(
 
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
+    if study is None:  # whose cap is for all its runs, those of an oracle among them
+        check_dollar_caps(options)
     chosen = with_recorded_ids(options)
     declared = options = with_first_questions(chosen) if study is None else chosen
     if study is not None and study.run_cost is not None:  # of this session alone: the manifest keeps what was declared

@@ -451,6 +451,16 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         _of_model("call_cost.billed.output_tokens"), null=_TOOL,
     ),
     Column(
+        "billed_cached_input_tokens", LONG,
+        "part of the billed tokens that the provider read from its cache, failed attempts included",
+        _of_model("call_cost.billed.cached_input_tokens"), null=_TOOL,
+    ),
+    Column(
+        "billed_cache_write_tokens", LONG,
+        "part of the billed tokens that the provider wrote into its cache, failed attempts included",
+        _of_model("call_cost.billed.cache_write_tokens"), null=_TOOL,
+    ),
+    Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",
         _of_model("prompt_parts.context"), null=_TOOL,
     ),

@@ -265,19 +265,32 @@ ORACLE_COLUMN = "oracle"
 
 def answers_of_oracle(model: str) -> bool | None:
     """Whether a model's answers are an oracle's; of a replay, those of its recorded run. None where nothing says it."""
-    seen: set[str] = set()
-    while model.startswith(REPLAY) and model not in seen:
-        seen.add(model)
-        folder = Path(model.removeprefix(REPLAY))
+    for name in _models_behind(model):
+        if not name.startswith(REPLAY):
+            return is_oracle(name)
         # A run that was killed before its tables were written has only the manifest and the journal.
-        with suppress(pa.ArrowException, OSError), pq.ParquetFile(folder / QUESTIONS_FILE) as file:
+        file_of_run = Path(name.removeprefix(REPLAY)) / QUESTIONS_FILE
+        with suppress(pa.ArrowException, OSError), pq.ParquetFile(file_of_run) as file:
             if values := file.read(columns=[ORACLE_COLUMN])[ORACLE_COLUMN].drop_null().to_pylist():
                 return any(values)
-        try:
-            model = str(read_manifest(folder).options.get("model", ""))
-        except DataError:  # a journal is enough to replay
-            return None
-    return is_oracle(model)
+    return None
+
+
+def recorded_model(model: str) -> str:
+    """The model that answered: of a replay that of its recorded run, where that run's folder says it."""
+    *_, last = _models_behind(model)
+    return last
+
+
+def _models_behind(model: str) -> Iterator[str]:
+    """A model, and of a replay the model of its recorded run, which may be a replay, too."""
+    seen: set[str] = set()
+    while model not in seen:
+        yield model
+        seen.add(model)
+        if model.startswith(REPLAY):
+            with suppress(DataError):  # a journal is enough to replay
+                model = str(read_manifest(Path(model.removeprefix(REPLAY))).options.get("model", model))
 
 
 # Rows of questions.parquet, split by the kind of question.

@@ -111,7 +111,7 @@ class LocalServer:
             self.address = said["address"]
             context = self._get("/props")["default_generation_settings"]["n_ctx"]
             self.parameters: int = self._get("/v1/models")["data"][0]["meta"]["n_params"]
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: no server is left running
             self.close()
             raise
         self.settings = replace(self.settings, context=context)
@@ -249,7 +249,7 @@ class Servers:
         try:
             for _ in range(copies):
                 self.all.append(LocalServer(path, settings))
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: no server is left running
             self.close()
             raise
         self.settings = self.all[0].settings  # those in force, the same for all servers
