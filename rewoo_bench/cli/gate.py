@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import click
 
-from rewoo_bench.analysis.prices import with_dollars
 from rewoo_bench.cli.flag_types import as_share, run_folders
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
-from rewoo_bench.gate.verdict import junit, tracked, verdict_markdown, verdict_text, write_output
-from rewoo_bench.runs.folder import load_table, manifests
+from rewoo_bench.gate.verdict import verdict_markdown, verdict_text, write_output
 from rewoo_bench.runs.manifest import MANIFEST, no_run
-from rewoo_bench.runs.rows import Rows
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
@@ -48,27 +43,28 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
                    "architecture's rows failed or are missing.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Write Markdown here.  [default: appended to ${_SUMMARY} where that is set]")
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write JUnit XML here, a test case for each check.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write means per question here, for github-action-benchmark (customSmallerIsBetter).")
 def gate_command(run: Path, budgets: Path | None, baseline: Path | None, update: bool,
                  max_increase: float | None, exact: bool | None, accept_prompts: bool, strict: bool,
-                 allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
-                 json_file: Path | None) -> int:
+                 allow_incomplete: bool, markdown: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
 
     Exit codes: 0 passed, 1 failed, 2 the command or a file is wrong, 3 the run is incomplete, 70 a fault of
     rewoo-bench. Only a failed check exits with 1.
     """
     # fmt: on
-    terms = {"--accept-prompts": accept_prompts, "--strict": strict, "--allow-incomplete": allow_incomplete}
     if update:
         if baseline is None:
             raise click.UsageError("--update writes the numbers of a run to a file: give --baseline FILE")
-        reports = {"--markdown": markdown, "--junit": junit_file, "--json": json_file}
-        judging = {"--budgets": budgets, "--max-increase": max_increase is not None}
-        _refuse({**judging, **terms, **reports}, "is for judging, and --update judges nothing: leave one of them out")
+        judging = {
+            "--budgets": budgets,
+            "--max-increase": max_increase is not None,
+            "--accept-prompts": accept_prompts,
+            "--strict": strict,
+            "--allow-incomplete": allow_incomplete,
+            "--markdown": markdown,
+        }
+        if given := [flag for flag, value in judging.items() if value]:
+            raise click.UsageError(f"{given[0]} is for judging, and --update judges nothing: leave one of them out")
         _update(run, baseline, exact)
         return 0
     held = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
@@ -78,17 +74,7 @@ def gate_command(run: Path, budgets: Path | None, baseline: Path | None, update:
         write_output(markdown, verdict_markdown(verdict), "--markdown")
     elif os.environ.get(_SUMMARY):
         write_output(Path(os.environ[_SUMMARY]), verdict_markdown(verdict), f"${_SUMMARY}", append=True)
-    if junit_file is not None:
-        write_output(junit_file, junit(verdict), "--junit")
-    if json_file is not None:
-        write_output(json_file, tracked(with_dollars([run], Rows(load_table(run)), manifests(run))[0]), "--json")
     return verdict.code
-
-
-def _refuse(flags: Mapping[str, Any], reason: str) -> None:
-    """Raises `UsageError` with the first of the flags that is given, and the reason why it can't be."""
-    if given := [flag for flag, value in flags.items() if value]:
-        raise click.UsageError(f"{given[0]} {reason}")
 
 
 def _update(run: Path, file: Path, exact: bool | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -82,11 +81,8 @@ def test_a_sentence_more_in_the_planner_prompt_is_named_with_its_price(capsys: p
 def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     run("now", "--arch", "rewoo")
     Path("budgets.toml").write_text(BUDGETS.replace("3000", "10"))
-    reports = ("--markdown", "m.md", "--junit", "j.xml", "--json", "points.json")
-    assert command("gate", "now", "--budgets", "budgets.toml", *reports) == 1
+    assert command("gate", "now", "--budgets", "budgets.toml", "--markdown", "m.md") == 1
     assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 check")
-    assert ElementTree.parse("j.xml").getroot().get("failures") == "1"
-    assert {"name", "unit", "value", "range", "extra"} == set(json.loads(Path("points.json").read_text())[0])
     Path("summary.md").write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     command("gate", "now", "--budgets", "budgets.toml")
