@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from gate_runs import manifest, row, rows, write_run
 
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError
 from rewoo_bench.gate.check import check_run, open_baseline
-from rewoo_bench.gate.verdict import Check, Group, Verdict, verdict_markdown, verdict_text, write_output
+from rewoo_bench.gate.verdict import Check, Group, Verdict, verdict_markdown, verdict_text
 
 BUDGETS = """
 [[budget]]
@@ -95,24 +95,6 @@ def test_head_room_is_what_is_left_of_a_limit(
     group = Group("rewoo", "sample", "oracle")
     check = Check(kind, "pass", group, "total_tokens mean", "", measured, limit, n=20, least=least)
     assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
-
-
-def test_a_report_keeps_links_and_devices(tmp_path: Path) -> None:
-    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
-    write_output(tmp_path / "link.json", "one", "--markdown")
-    write_output(tmp_path / "link.json", "two", "--markdown")
-    assert (tmp_path / "link.json").is_symlink()
-    assert (tmp_path / "target.json").read_text() == "two"
-    (tmp_path / "null").symlink_to("/dev/null")
-    write_output(tmp_path / "null", "lost", "--markdown")
-    assert Path("/dev/null").is_char_device()
-    with pytest.raises(UsageError, match="--markdown: can't write '/dev/full': No space left on device"):
-        write_output(Path("/dev/full"), "lost", "--markdown")
-
-
-def test_a_report_that_can_not_be_written_is_told_by_its_flag(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--markdown: can't write .*: No such file or directory"):
-        write_output(tmp_path / "no" / "m.md", "", "--markdown")
 
 
 def test_a_baseline_file_is_read_as_the_run_it_is_of(tmp_path: Path) -> None:
