@@ -129,7 +129,7 @@ def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], 
 
 def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence[Summary]) -> Iterator[str]:
     """What is to be known of the answers."""
-    yield from flag_lines(rows, [outcome.folder])
+    yield from flag_lines(rows)
     for each in summaries:
         if each.routed_to:
             chosen = ", ".join(f"{name} for {n}" for name, n in each.routed_to.items())

@@ -6,7 +6,8 @@
     run = rewoo_bench.bench("rewoo", out=Path("results/local/mine"), questions=20)
     run.rows["total_tokens"].mean()
 
-Both do what `rewoo-bench run` does: the same options, the same checks, and with `out` the same folder.
+Both do what `rewoo-bench run` does: the same options, the same checks, and with `out` the same folder. Without `out`
+the folder is a temporary one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,21 +26,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from rewoo_bench.calls.meter import Limits
-from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.evaluation.evaluator import tasks_of
+from rewoo_bench.errors import RunStopped, UsageError, unknown
 from rewoo_bench.evaluation.folder import Outcome, Result, Results, Task
 from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
-from rewoo_bench.evaluation.prepare import PreparedRun, check_dollar_caps, make_evaluator, prepared, run_columns
-from rewoo_bench.evaluation.progress import Progress
-from rewoo_bench.evaluation.question_choice import first_questions_notes, with_first_questions
-from rewoo_bench.evaluation.resume import new_run_id
-from rewoo_bench.evaluation.run import Listeners, in_turn, run
+from rewoo_bench.evaluation.run import Listeners, run
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.folder import JOURNAL_FILE, load
-from rewoo_bench.runs.journal.store import open_journal
+from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions, as_values
 from rewoo_bench.text.argument_checks import abridged, check_callbacks, check_kind
 from rewoo_bench.text.scoring import Scorer
@@ -51,10 +45,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rewoo_bench.runs.option_keywords import OptionKeywords
-
-
-_WITH_FOLDER = ("answer_cache", "otel", "workers", "ray_address")
-"""Options of a run that is written."""
 
 
 async def evaluate(
@@ -79,7 +69,8 @@ async def evaluate(
     and with the defaults of `RunOptions`, which says what each means.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
-    Without, nothing is written, and it raises `RunStopped`. Raises `UsageError` for a wrong argument.
+    Without, its folder is deleted at its end, and a run that ends early raises `RunStopped`, since nothing can resume
+    it. Raises `UsageError` for a wrong argument.
     """
     more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
     examples = _checked_examples(dataset)
@@ -116,16 +107,25 @@ async def evaluate(
         None if isinstance(model, str) else model,
         settings,
     )
-    if run_options.out is None:
-        if alone := next((name for name in _WITH_FOLDER if getattr(run_options, name) != OPTIONS[name].default), None):
-            raise UsageError(f"{alone}: give out=, too; it has no effect without a folder")
-        return await _in_memory(run_options, python_inputs, Listeners(on_result, on_event))
     results: list[Result] = []
-    kept = Listeners(in_turn(results.append, on_result), on_event)
-    outcome = await run(run_options, python_inputs, kept, signals=False)
+
+    def keep(result: Result) -> None:
+        results.append(result)
+        if on_result is not None:
+            on_result(result)
+
+    listeners = Listeners(keep, on_event)
+    if (folder := run_options.out) is not None:
+        outcome = await run(run_options, python_inputs, listeners, signals=False)
+    else:
+        with TemporaryDirectory(prefix="rewoo-bench-") as own:
+            deleted = replace(run_options, out=Path(own))
+            outcome = await run(deleted, python_inputs, listeners, signals=False, is_kept=False)
+        if not outcome.has_asked_all:
+            raise RunStopped(str(outcome.reason))
     order = {key: place for place, key in enumerate(outcome.keys)}
     results.sort(key=lambda result: order[result.task.key])
-    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
+    return Results(results, outcome.columns, folder=folder, status=outcome.status, reason=outcome.reason)
 
 
 @dataclass(frozen=True)
@@ -183,38 +183,6 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     if isinstance(tools := options.get("tools"), str):  # as the flag has it
         checked["tools"] = tuple(map(str.strip, tools.split(",")))
     return checked
-
-
-async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners: Listeners) -> Results:
-    check_dollar_caps(options)
-    options = with_first_questions(options)
-    results: list[Result] = []
-    async with prepared(options, python_inputs) as prepared_run, _replay_recorder(prepared_run) as recorder:
-        names = [architecture.name for architecture in prepared_run.architectures]
-        columns = run_columns(options, prepared_run, new_run_id(names))
-        asked = prepared_run.dataset.examples, prepared_run.architectures
-        shown = Progress(len(list(tasks_of(*asked, options.trials))), shown=options.progress)
-        with closing(shown):
-            for note in first_questions_notes(options):
-                shown.note(note)
-            await make_evaluator(options, prepared_run, recorder).run(
-                *asked,
-                trials=options.trials,
-                on_result=in_turn(shown.add, in_turn(results.append, listeners.on_result)),
-                on_event=listeners.on_event,
-            )
-    return Results(sorted(results, key=lambda result: result.task.index), columns)
-
-
-@asynccontextmanager
-async def _replay_recorder(prepared_run: PreparedRun) -> AsyncIterator[Recorder | None]:
-    """Answers from the recorded run of a replay; its own journal is thrown away. None for any other model."""
-    if prepared_run.replay is None:
-        yield None
-        return
-    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
-        async with open_journal(Path(folder) / JOURNAL_FILE) as journal:
-            yield Recorder(journal, replay=prepared_run.replay)
 
 
 def _checked_examples(dataset: Any) -> Sequence[Example] | None:

@@ -103,29 +103,20 @@ class Listeners:
     on_event: Callable[[Task, Event], None] | None = None
 
 
-def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
-    """A listener that calls both."""
-
-    def call(result: Result) -> None:
-        first(result)
-        if second is not None:
-            second(result)
-
-    return call
-
-
 async def run(
     options: RunOptions,
     python_inputs: PythonInputs = NOTHING_GIVEN,
     listeners: Listeners = Listeners(),
     *,
     signals: bool = True,
+    is_kept: bool = True,
     study: StudyRound | None = None,
 ) -> Outcome:
     """Runs the benchmark; every finished question is in the folder, whatever ends the run.
 
-    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `study` says
-    that this is a part of one.
+    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `is_kept` says
+    that the folder stays, so that it is worth naming, and `study` that this is a part of one.
+
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
     if study is None:  # whose cap is for all its runs, those of an oracle among them
@@ -148,15 +139,10 @@ async def run(
             )
         if options.accept_loss:
             manifest = manifest.model_copy(update={"recorded_calls": opened.journal.recorded_calls})
-        if options.otel:
-            try:
-                from rewoo_bench.evaluation.telemetry import exporting
-            except ImportError:
-                raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
-            export = stack.enter_context(exporting(options.otel, manifest.run_id))
-            listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         write_manifest(folder, manifest)
+        if options.progress and is_kept:
+            say(f"writing to {folder}")  # where to look at once, and after an interruption
         remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
@@ -229,7 +215,6 @@ async def _evaluated(
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
     for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
         progress.note(note)
-    progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
     end = Outcome(folder, tasks, opened.shared)
     try:

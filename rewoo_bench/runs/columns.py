@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -181,11 +180,6 @@ def _usage_source(calls: Sequence[Any]) -> str | None:
     if "inconsistent" in sources and "estimated" not in sources:
         return "inconsistent"
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
-
-
-def trace_id_of(run_id: str, task: object) -> str:
-    """The id of a question's OpenTelemetry trace, 32 hexadecimal digits: the same in every session of a run."""
-    return sha256(f"{run_id} {task}".encode()).hexdigest()[:32]
 
 
 def _latency_s(call: Any) -> float | None:
@@ -389,8 +383,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
-        "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
-        "a call. `dropped_fields`: fields of an agent's requests weren't passed on.", lambda q: list(q.result.flags),
+        "`no_call`: a later trial was answered without a call. `dropped_fields`: fields of an agent's requests weren't "
+        "passed on.", lambda q: list(q.result.flags),
     ),
     Column(
         "loop_step", INT,
@@ -402,11 +396,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: q.loop[1], null="where no model call was seen",
     ),
     Column("started_at", MOMENT, "when the question began, UTC", lambda q: q.result.started_at),
-    Column(
-        "trace_id", TEXT, "id of its OpenTelemetry trace",
-        lambda q: trace_id_of(q.run["run_id"], q.result.task.key) if q.run.get("trace_id") else None,
-        of_run=lambda run: run.run_id if run.options.otel else None, null="without `--otel`",
-    ),
 )  # fmt: skip
 
 _TOOL = "for a tool"

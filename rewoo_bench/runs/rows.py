@@ -9,10 +9,9 @@ which are in no mean, which are an oracle's, and subsets by question.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from rewoo_bench.config.names import REPLAY, is_oracle, model_label
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
-from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.folder import QUESTIONS_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
 
@@ -207,37 +206,20 @@ def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
 UNMETERED = "unmetered"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
-    "other_question": "sent a prompt that holds the text of another question of the run",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
 }
 """What each flag of a row says of its question, the worst first."""
-_MOST_ADDRESSES = 3
 
 
-def flag_lines(rows: Rows, folders: Sequence[Path] = ()) -> Iterator[str]:
-    """A line for each flag and architecture, and where agents connected to beside the gateway, as traces have it."""
-    connected: dict[str, Counter[str]] = {}
-    for folder in folders:
-        with suppress(OSError, ValueError), (folder / TRACES_FILE).open(encoding="utf-8") as lines:
-            for trace in (json.loads(line) for line in lines if '"connections"' in line):
-                if seen := (trace.get("notes") or {}).get("connections"):
-                    connected.setdefault(str(trace["architecture"]), Counter()).update(map(str, seen))
-    addresses = {}
-    for name, found in connected.items():
-        more = f" and {len(found) - _MOST_ADDRESSES} more" if len(found) > _MOST_ADDRESSES else ""
-        addresses[name] = ", ".join(address for address, _ in found.most_common(_MOST_ADDRESSES)) + more
+def flag_lines(rows: Rows) -> Iterator[str]:
+    """A line for each flag and architecture."""
     architectures = rows["architecture"].tolist()
     flagged = zip(rows["flags"], architectures, strict=True)
     counts = Counter((flag, name) for flags, name in flagged for flag in flags)
     for flag, name in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
         asked = architectures.count(name)
-        line = f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
-        where = addresses.pop(name, None) if flag == UNMETERED else None
-        yield f"{line}; its processes connected to {where}" if where else line
-    for name, where in addresses.items():
-        if name in architectures:
-            yield f"{name}: its processes connected to {where} beside the gateway, as tools of its own may do"
+        yield f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
 
 
 # Rows that are in no mean: they show nothing about what an architecture costs.

@@ -23,7 +23,6 @@ from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.rows import Rows, flag_lines
 
 RIGHT = "1100" * 15
 
@@ -321,18 +320,6 @@ def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts
 def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:
     runs = {A: manifest(A, concurrency=32), B: manifest(B, concurrency=1, dataset__name="chain")}
     assert at_once(runs) == ", with up to 1 or 32 questions at once, by the data set"
-
-
-def test_what_an_agent_connected_to_beside_the_gateway_stands_above_the_tables(tmp_path: Path) -> None:
-    """One tiny metered call, and the rest elsewhere: `run` and the report say so, and so does `compare`."""
-    lines = [row(architecture=name, example_id=f"q{n}", total_tokens=9) for name in ("rewoo", "mine") for n in (1, 2)]
-    run = write_run(tmp_path / "run", lines)
-    notes = {"connections": ["api.elsewhere.example:443"]}
-    trace = {"architecture": "mine", "example_id": "q1", "trial": 0, "notes": notes}
-    (run / "traces.jsonl").write_text(json.dumps(trace) + "\n")
-    (warning,) = rewoo_bench.compare(run).warnings
-    assert warning.startswith("mine: its processes connected to api.elsewhere.example:443 beside the gateway")
-    assert list(flag_lines(Rows(load(run)), [run])) == [warning]
 
 
 def test_cached_tokens_follow_the_rule_of_the_dollars_beside_them(tmp_path: Path) -> None:
