@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rewoo_bench.analysis.comparison_tables import Comparison, PairUnder, System, Under
-from rewoo_bench.analysis.pairs import Pair, adjusted, paired, reference, way_round
+from rewoo_bench.analysis.comparison_tables import Comparison, System
+from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, summaries_of

@@ -124,8 +124,8 @@ def sentence(text: str) -> str:
 def example_note(models: Sequence[str], command: str) -> str:
     """That dollars are at an example's price, since no sheet has these models, and how to choose another one."""
     imported = "; import --model NAME names the model of traces" if "unknown" in models else ""
-    of = f"since none is known for {' and '.join(models)}"
-    return f"the price is an example, {of} ({command} --prices NAME: {SHORT_NAMES}{imported})"
+    of = f"since no price of {' and '.join(models)} is known"
+    return f"the price is an example, {of}; {command} --prices NAME takes another: {SHORT_NAMES}{imported}"
 
 
 @dataclass(frozen=True, slots=True)

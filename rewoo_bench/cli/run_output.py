@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -139,7 +140,8 @@ def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence
         if each.not_answered
     ]
     if reasons:
-        yield f"ended without an answer: {'; '.join(reasons)}"
+        listed = f"rewoo-bench show {shlex.quote(str(outcome.folder))} --unanswered lists them"
+        yield f"ended without an answer: {'; '.join(reasons)}; {listed}"
     if cut := sum(each.reasoning_truncated for each in summaries):
         yield f"{cut} were cut while the model was thinking: raise --reply-tokens"
     verdicts = rows["judged_correct"][rows["stop_reason"] != "error"]  # a question that failed isn't judged

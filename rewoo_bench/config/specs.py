@@ -232,7 +232,8 @@ def import_object(path: str, where: str, folder: Path | None = None) -> Any:
     try:
         found = _module_in(folder, module) if folder else import_module(module)
     except ImportError as error:
-        raise SpecError(f"{where}: can't import {path!r}: {error}") from None
+        hint = f"; expected {module}.py in this folder, or an installed package" if error.name == module else ""
+        raise SpecError(f"{where}: can't import {path!r}: {error}{hint}") from None
     except SystemExit as error:  # a program without `if __name__ == "__main__"`: it would end this one as done
         raise SpecError(f"{where}: can't import {path!r}: it ends the program with {error.code!r}") from None
     except Exception as error:  # of somebody's own code

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 async def evaluate(
-    dataset: str | Sequence[Example],
-    architectures: str | Architecture | Sequence[str | Architecture],
+    dataset: str | Sequence[Example] = "sample",
+    architectures: str | Architecture | Sequence[str | Architecture] = (),
     *,
     model: str | Model = DEFAULT_MODEL,
     settings: ModelSettings | None = None,
@@ -63,14 +63,16 @@ async def evaluate(
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
     `dataset` is a name as for `--dataset`, or examples; for those `exemplars` is their style and `scoring`
-    the metric. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
-    `on_result` gets each result as it ends, `on_event` the events inside each question. `options` are the other flags
-    of `rewoo-bench run`, by the names and with the defaults of `RunOptions`, which says what each means.
+    the metric. `architectures` are names, in one text with commas or in a list, or objects; at least one. `model` is a
+    name as for `--model`, or an object. `settings` are the command's by default. `on_result` gets each result as it
+    ends, `on_event` the events inside each question. `options` are the other flags of `rewoo-bench run`, by the names
+    and with the defaults of `RunOptions`, which says what each means.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
     Without, its folder is deleted at its end, and a run that ends early raises `RunStopped`, since nothing can resume
     it. Raises `UsageError` for a wrong argument.
     """
+    more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
     examples = _checked_examples(dataset)
     named = _checked_architectures(architectures)
     check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
@@ -83,7 +85,6 @@ async def evaluate(
             if value != defaults[name].default:
                 raise UsageError(f"{name}: it is for examples; the data set {dataset!r} has its own")
     check_callbacks(on_result=on_result, on_event=on_event)
-    more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
     of_limits: dict[str, Any] = {}
     if limits is not None:
         of_limits = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}
@@ -145,11 +146,14 @@ class BenchRun:
         return load(self.folder)
 
 
-def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", **options: Any) -> BenchRun:
+def bench(
+    architectures: str | Sequence[str] = (), *, out: str | Path, model: str = "oracle", **options: Any
+) -> BenchRun:
     """Runs the benchmark into `out`, with the oracle unless `model` says otherwise. Raises `UsageError`.
 
-    `options` are the other flags of `rewoo-bench run`. It blocks until the run has ended; in a notebook and in
-    async code `await evaluate(..., out=...)` instead.
+    `architectures` are names, in one text with commas or in a list; at least one. `options` are the other flags of
+    `rewoo-bench run`. It blocks until the run has ended; in a notebook and in async code
+    `await evaluate(..., out=...)` instead.
     """
     with suppress(RuntimeError):
         asyncio.get_running_loop()
@@ -157,10 +161,8 @@ def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", 
         raise UsageError(
             f"bench can't run where an event loop runs ({where}); write await rewoo_bench.evaluate(…, out=…)"
         )
-    more = _checked_options({"progress": False, **options, "out": out}, {"architectures", "arch"})
-    names = arch.split(",") if isinstance(arch, str) else _checked_architectures(arch)
-    architectures = tuple(name.strip() for name in map(str, names) if name.strip())
-    wanted = RunOptions(architectures, model=model, **more)
+    more = _checked_options({"progress": False, **options, "out": out}, {"architectures"})
+    wanted = RunOptions(tuple(map(str, _checked_architectures(architectures))), model=model, **more)
     outcome: Outcome = anyio.run(run, wanted)
     return BenchRun(outcome.folder, outcome.status, outcome.reason)
 
@@ -173,6 +175,9 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     known = OPTIONS.keys() - taken
     for name in options:
         if name not in known:
+            flag = f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}"
+            if keyword := next((own for own, option in OPTIONS.items() if flag in option.flags), None):
+                raise UsageError(f"unknown option {name!r}: the flag {flag} is the keyword {keyword!r} in Python")
             raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
     checked = as_values(options)
     if isinstance(tools := options.get("tools"), str):  # as the flag has it
@@ -190,10 +195,12 @@ def _checked_examples(dataset: Any) -> Sequence[Example] | None:
 
 
 def _checked_architectures(architectures: Any) -> list[str | Architecture]:
-    named = [architectures] if isinstance(architectures, str | Architecture) else architectures
+    named = [architectures] if isinstance(architectures, Architecture) else architectures
+    if isinstance(named, str):
+        named = [name for part in named.split(",") if (name := part.strip())]
     if isinstance(named, Sequence) and named and all(isinstance(each, str | Architecture) for each in named):
         return list(named)
-    raise UsageError(f"architectures: expected a name or a list of names, got {abridged(architectures)}")
+    raise UsageError(f"architectures: expected one name or several, got {abridged(architectures)}")
 
 
 def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict[str, Any]:

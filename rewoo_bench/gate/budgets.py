@@ -143,9 +143,15 @@ class Budgets(_Table):
     budget: tuple[Budget, ...] = ()
 
 
+def _read(path: Path) -> Budgets:
+    if not path.exists():  # worded as of a baseline
+        raise SpecError(f"no such budgets: {str(path)!r}; expected a file with a [[budget]]")
+    return read_spec(path, Budgets)
+
+
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """The `[[budget]]` of a file, at least one. Raises `SpecError`."""
-    if not (budgets := read_spec(path, Budgets).budget):
+    if not (budgets := _read(path).budget):
         raise SpecError(f"{path}: has no [[budget]], the budget of a run")
     groups = [budget.group for budget in budgets]
     for group in groups:

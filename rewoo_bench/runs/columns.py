@@ -175,8 +175,8 @@ def _trial_seed(source: QuestionSource) -> int | None:
 
 
 def _usage_source(calls: Sequence[Any]) -> str | None:
-    """`provider`, `inconsistent`, `estimated` or `mixed`; None without a call that was answered or paid for."""
-    sources = {call.call_cost.usage_source for call in calls}
+    """`provider`, `inconsistent`, `estimated` or `mixed` of the answered calls, else of those that were paid for."""
+    sources = {call.call_cost.usage_source for call in [c for c in calls if c.status == "ok"] or calls}
     if "inconsistent" in sources and "estimated" not in sources:
         return "inconsistent"
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
@@ -360,8 +360,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column(
         "usage_source", TEXT,
-        "who counted the tokens: `provider`, `estimated` (a tokenizer), `mixed`, or `inconsistent`: the provider, "
-        "whose total isn't the sum of its parts in some call, so that the parts were counted",
+        "who counted the tokens of the answered calls: `provider`, `estimated` (a tokenizer), `mixed`, or "
+        "`inconsistent`: the provider, whose total isn't the sum of its parts in some call, so that the parts were "
+        "counted. What failed attempts add to `billed_tokens` and `cost_usd` may be estimated beside any of them",
         lambda q: _usage_source(q.counted), null="where no call was answered or paid for", is_category=True,
     ),
     Column(
@@ -506,8 +507,8 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column(
         "usage_source", TEXT,
-        "who counted the tokens: `provider`, `estimated` (a tokenizer), or `inconsistent`: the provider, whose total "
-        "isn't the sum of its parts, so that the parts were counted",
+        "who counted the tokens of the answer: `provider`, `estimated` (a tokenizer), or `inconsistent`: the provider, "
+        "whose total isn't the sum of its parts, so that the parts were counted",
         lambda c: c.call.call_cost.usage_source if c.call.kind == "model" and _was_counted(c.call) else None,
         null="for a tool, and where the call was neither answered nor paid for",
     ),

@@ -241,6 +241,11 @@ def failed(rows: Rows | pd.DataFrame) -> NDArray[np.bool_]:
     return Rows.of(rows).failed
 
 
+def ended_unanswered(stop_reason: str | None) -> bool:
+    """Whether a question with this stop reason ended without an answer; one that wasn't asked has none."""
+    return bool(stop_reason) and stop_reason != "answered"
+
+
 def common_error(rows: pd.DataFrame) -> str:
     """The most common error of rows, in a line; empty where none is known, as in a published run."""
     errors = rows["error"].dropna().astype(str)

@@ -166,8 +166,8 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
         import rewoo_bench
 
         def test_rows(run_bench, tmp_path):
-            first = run_bench(arch="direct,cot", questions=2)
-            second = run_bench(arch=["direct"], questions=2, trials=2)
+            first = run_bench(architectures="direct,cot", questions=2)
+            second = run_bench(architectures=["direct"], questions=2, trials=2)
             assert (first.status, first.reason) == ("done", None)
             assert first.folder.parent == tmp_path and first.folder != second.folder
             assert list(first.rows["architecture"].unique()) == ["direct", "cot"]
@@ -176,7 +176,7 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
 
         def test_a_slip_of_the_pen(run_bench):
             with pytest.raises(rewoo_bench.RewooBenchError, match="'questins', did you mean 'questions'"):
-                run_bench(arch="direct", questins=2)
+                run_bench(architectures="direct", questins=2)
         """
     )
     done = pytester.runpytest_inprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")

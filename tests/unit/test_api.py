@@ -176,6 +176,9 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"dataset": []}, "dataset: expected"),
         ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
+        ({"arch": "rewoo"}, "unknown option 'arch': the flag --arch is the keyword 'architectures' in Python"),
+        ({"n": 5}, "unknown option 'n': the flag -n is the keyword 'questions' in Python"),
+        ({"architectures": ()}, "architectures: expected one name or several"),
         ({"scoring": "gsm8k"}, "scoring: it is for examples; the data set '"),
     ],
 )
@@ -185,8 +188,8 @@ def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_an_unknown_keyword_of_bench_and_of_a_reading_function_has_the_nearest_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'arch'"):
-        rewoo_bench.bench("direct", out=tmp_path / "run", arc="rewoo")
+    with pytest.raises(UsageError, match="did you mean 'architectures'"):
+        rewoo_bench.bench("direct", out=tmp_path / "run", architectres="rewoo")
     with pytest.raises(UsageError, match="compare: unknown keyword 'base_line', did you mean 'baseline'"):
         rewoo_bench.compare(GOLDEN, base_line="react")  # type: ignore[call-arg]
 

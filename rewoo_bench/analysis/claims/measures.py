@@ -188,6 +188,8 @@ class Measure(BaseModel):
         """The unit, printed after a value."""
         if self.kind.unit == "a look-up":
             return " a look-up"
+        if self.column == "plan_steps":
+            return " with the answer"
         return " points" if self.kind.unit == "difference" and self.column in SCORES else ""
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:

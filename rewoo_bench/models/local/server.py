@@ -39,6 +39,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import ModelError, ModelGone, ModelNotFound
 from rewoo_bench.events import current_architecture
 from rewoo_bench.models.local.server_process import WITHOUT_PROXY
+from rewoo_bench.text.words import counted
 from rewoo_bench.types import Completion, Model, Request
 
 _TIME_TO_END_S = 2.0
@@ -213,12 +214,13 @@ def free_cores() -> int:
     busy = min(running)
     if cores < 1 or not busy:
         return cores
-    free = max(1, min(cores, (os.cpu_count() or 1) - busy))
+    count = os.cpu_count() or 1
+    free = max(1, min(cores, count - busy))
     if free <= cores / 2:
         _log.warning(
-            "this machine is busy: %d other processes are running on %d cores, so the local model gets %d and is slow; "
+            "other programs keep %d of %d cores busy, so the local model gets %s and is slow; "
             "end the others, or name a hosted model",
-            *(busy, os.cpu_count(), free),
+            *(min(busy, count), count, counted(free, "core")),
         )
     return free
 

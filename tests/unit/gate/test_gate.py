@@ -290,6 +290,8 @@ def test_without_anything_to_hold_it_against_the_command_is_wrong(tmp_path: Path
         check_run(write_run(tmp_path / "now", rows()))
     with pytest.raises(DataError, match="no such baseline"):
         check_run(tmp_path / "now", baseline=tmp_path / "nowhere.json")
+    with pytest.raises(UsageError, match="no such budgets"):
+        check_run(tmp_path / "now", budgets=tmp_path / "nowhere.toml")
 
 
 @pytest.mark.parametrize(("there", "code"), [(6, 1), (107, 1), (108, 0), (119, 0)])
