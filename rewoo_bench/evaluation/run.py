@@ -65,7 +65,7 @@ from rewoo_bench.evaluation.resume import (
     now,
     sent_differences,
 )
-from rewoo_bench.evaluation.trust import remember
+from rewoo_bench.evaluation.trust import remember, was_begun_here
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
@@ -143,7 +143,8 @@ async def run(
         write_manifest(folder, manifest)
         if options.progress and is_kept:
             say(f"writing to {folder}")  # where to look at once, and after an interruption
-        remember(manifest.as_json())
+        if is_kept:
+            remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, replay=prepared_run.replay, live_roles=live, cache=prepared_run.cache)
@@ -239,7 +240,8 @@ async def _evaluated(
             facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
             facts["sent"] |= evaluator.engine.sent
-        remember({**manifest.as_json(), "sent": facts["sent"]})
+        if was_begun_here(manifest.as_json()):
+            remember({**manifest.as_json(), "sent": facts["sent"]})
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
         rows = await _write_tables(opened, prepared_run.replay, manifest, questions, end, facts)
     is_empty = options.resume is None and not opened.journal.has_answers_or_bills()
