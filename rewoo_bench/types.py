@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -210,7 +210,10 @@ class CallCost:
     measured_s: float | None = None
 
     def after(self, earlier: CallCost) -> CallCost:
-        """This cost with that of earlier attempts at the same call; one unknown price makes the sum unknown."""
+        """This cost with that of earlier attempts at the same call; one unknown price makes the sum unknown.
+
+        The source of the usage is that of the last attempt that cost something: an answer's, where there is one.
+        """
         if not earlier.attempts and not earlier.waiting:
             return self
         both = replace(self, attempts=earlier.attempts + self.attempts, waiting=(*earlier.waiting, *self.waiting))
@@ -219,7 +222,7 @@ class CallCost:
         cost_usd, source = earlier.cost_usd, earlier.usage_source
         if self.billed != _NOTHING or self.cost_usd is not None:
             cost_usd = None if self.cost_usd is None or cost_usd is None else cost_usd + self.cost_usd
-            source = max(source, self.usage_source, key=get_args(UsageSource).index)
+            source = self.usage_source
         return replace(both, billed=earlier.billed + self.billed, cost_usd=cost_usd, usage_source=source)
 
 

@@ -80,7 +80,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number, dataset in enumerate(given.dataset):
             out = Path(folder, str(number))
-            rewoo_bench.bench(arch=names, dataset=dataset, questions=given.n, model="oracle", out=out,
+            rewoo_bench.bench(architectures=names, dataset=dataset, questions=given.n, model="oracle", out=out,
                               max_steps=40, progress=False, report=False)  # fmt: skip
             cells += cells_of(out)
     table = pd.DataFrame(cells)

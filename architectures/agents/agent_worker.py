@@ -13,7 +13,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TextIO
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools."
 Job = dict[str, Any]
@@ -27,7 +27,7 @@ def run_worker(answer: Callable[[Job], Awaitable[str]]) -> None:
 def log_own_count(job: Job, *, input: int, output: int, calls: int | None = None) -> None:
     """Tells what the framework itself counted for a question: tokens, and model calls where it counts them."""
     own = {"input": input, "output": output, "calls": calls}
-    print(json.dumps({"id": job["id"], "own_count": own}), file=sys.stderr, flush=True)
+    _write_line({"id": job["id"], "own_count": own}, sys.stderr)
 
 
 async def _read_jobs(answer: Callable[[Job], Awaitable[str]]) -> None:
@@ -44,4 +44,10 @@ async def _serve(answer: Callable[[Job], Awaitable[str]], job: Job) -> None:
         while isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
         reply = {"error": f"{type(cause).__name__}: {cause}"}
-    print(json.dumps({"id": job["id"], **reply}), flush=True)
+    _write_line({"id": job["id"], **reply}, sys.stdout)
+
+
+def _write_line(value: dict[str, Any], stream: TextIO) -> None:
+    """A line in one piece: `print` writes its end apart, where another thread's line may come between."""
+    stream.write(json.dumps(value) + "\n")
+    stream.flush()

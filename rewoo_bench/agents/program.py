@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import ipaddress
 import json
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -27,19 +25,15 @@ from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
-from anyio import to_thread
 from anyio.abc import ByteSendStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from rewoo_bench.agents.session import AgentSession, SessionClosed
 from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.errors import LimitReached, UsageError
-from rewoo_bench.system.concurrency import background_task
 from rewoo_bench.system.processes import ProcessGroups, Tail, read_into
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import plain_environment
@@ -54,58 +48,6 @@ def agent_environment(own: Mapping[str, str], session: Mapping[str, str]) -> dic
     hosts = ",".join(filter(None, (os.environ.get("no_proxy") or os.environ.get("NO_PROXY"), "127.0.0.1,localhost")))
     local = {"NO_PROXY": hosts, "no_proxy": hosts}  # to the gateway without a proxy
     return {**plain, **local, **{name: os.path.expandvars(value) for name, value in own.items()}, **session}
-
-
-async def watch(pid: int, session: AgentSession, base_url: str) -> None:
-    """Adds to `session.connections` until it is cancelled, less often after the model's first answer.
-
-    A short connection may lie between two looks.
-    """
-    gateway = urlsplit(base_url).netloc
-    while True:
-        session.connections |= await to_thread.run_sync(connections_of, pid) - {gateway}
-        await anyio.sleep(0.5 if session.has_answer else 0.1)
-
-
-_PROCESSES = Path("/proc")
-
-
-def connections_of(pid: int) -> set[str]:
-    """The addresses that a process and those that it started are connected to, without those among themselves.
-
-    `{"127.0.0.1:8001", "[2001:db8::1]:443"}`, as far as Linux shows it: who answers in the place of the gateway.
-    """
-    processes, sockets = [_PROCESSES / str(pid)], set[str]()  # the inodes of the sockets
-    for process in processes:  # it grows; a process that has ended meanwhile is passed over
-        with suppress(OSError):
-            for thread in (process / "task").iterdir():
-                with suppress(OSError):
-                    processes += [_PROCESSES / child for child in (thread / "children").read_text().split()]
-        with suppress(OSError):
-            for descriptor in (process / "fd").iterdir():
-                with suppress(OSError):
-                    target = str(descriptor.readlink())
-                    if target.startswith("socket:["):
-                        sockets.add(target[8:-1])
-    ends: list[tuple[str, str]] = []
-    for name in ("tcp", "tcp6") if sockets else ():
-        with suppress(OSError):
-            for line in (_PROCESSES / str(pid) / "net" / name).read_text().splitlines()[1:]:
-                _, here, there, state, *rest = line.split()
-                if state in ("01", "02") and rest[5] in sockets:  # established, or asked for
-                    ends.append((_address(here), _address(there)))
-    return {there for _, there in ends} - {here for here, _ in ends}
-
-
-def _address(text: str) -> str:
-    """`0100007F:1F41` as `127.0.0.1:8001`: words in the byte order of the machine."""
-    host, _, port = text.partition(":")
-    words = [bytes.fromhex(host[i : i + 8]) for i in range(0, len(host), 8)]
-    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
-    address = ipaddress.ip_address(packed)
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
-    return f"{address}:{int(port, 16)}" if address.version == 4 else f"[{address}]:{int(port, 16)}"
 
 
 QUESTION = "REWOO_BENCH_QUESTION"
@@ -150,8 +92,7 @@ class Program:
                 group.start_soon(read_into, process.stdout, output)
                 group.start_soon(read_into, process.stderr, log)
                 group.start_soon(send, process.stdin)
-                async with background_task(partial(watch, process.pid, session, variables["OPENAI_BASE_URL"])):
-                    code = await process.wait()
+                code = await process.wait()
                 # A moment for the rest of the output; a child that keeps the pipes open isn't waited for.
                 group.cancel_scope.deadline = anyio.current_time() + 1.0
             is_cut = output.size > _LONGEST_OUTPUT
@@ -228,7 +169,6 @@ class WorkerProcess:
         self._open: dict[str, asyncio.Future[str | None]] = {}
         self._log = Tail()
         self._starting = anyio.Lock()
-        self._pid = 0
         self._has_started = False
         self._first_request: float | None = None
         """When the process made its first request; None where it printed a line before."""
@@ -263,12 +203,11 @@ class WorkerProcess:
                     self._task = asyncio.create_task(self._run(started))
                     with anyio.CancelScope(shield=True):  # cut off, the process would be nobody's
                         process = await started  # raises what `ProcessGroups.start` raises
-                    self._input, self._pid = process.stdin, process.pid
+                    self._input = process.stdin
                 assert self._input is not None
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # its end fails the question
                     await self._input.send(line.encode())
-            async with background_task(partial(watch, self._pid, session, fields["base_url"])):
-                answer = await future
+            answer = await future
             for _ in range(5):  # a moment for standard error, another pipe than that of the answer
                 before = self._log.size
                 await anyio.sleep(0.01)

@@ -136,8 +136,6 @@ class AgentRunner:
             notes["own_count"] = shown(own_count)
         if session.log.size:
             notes["stderr"] = shown(session.log.text)
-        if session.connections:
-            notes["connections"] = sorted(session.connections)
         steps = tuple(Step(**shown(asdict(step))) for step in session.steps)
         return Trajectory(None, "error", steps, notes=notes)
 

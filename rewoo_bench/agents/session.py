@@ -75,8 +75,6 @@ class AgentSession:
     """The turns of the agent's requests."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """What this process knows as a secret, and what the agent's own variables and flags hold."""
-    connections: set[str] = field(default_factory=set)
-    """Addresses that the agent's processes were connected to, the gateway's left out."""
 
     def __post_init__(self) -> None:
         self.is_limited = anyio.Event()

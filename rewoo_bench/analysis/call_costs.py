@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.names import LOCAL, is_oracle
+from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.config.price_sheets import (
     CacheRule,
     Tariff,
@@ -31,16 +31,18 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, SHARED, UNPRICED_ROLES
 from rewoo_bench.runs.folder import CALLS_FILE, read_table
 from rewoo_bench.runs.manifest import no_run
-from rewoo_bench.runs.rows import Rows
+from rewoo_bench.runs.rows import Rows, recorded_model
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+CACHE_PARTS = ("cached_input_tokens", "cache_write_tokens")
+"""Parts of the input that have prices of their own, as the provider counted them."""
 ROW_KEY = ("architecture", "example_id", "trial")
 _NUMBERS = (
     *("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens", "billed_tokens"),
-    *("billed_output_tokens", "latency_s", *SHARED),
+    *("billed_output_tokens", *(f"billed_{name}" for name in CACHE_PARTS), "latency_s", *SHARED),
 )
 
 PRICED_COLUMNS = (*ROW_KEY, "kind", "role", "name", *_NUMBERS)
@@ -56,17 +58,21 @@ class Calls:
     """The position of each call's question."""
     role: NDArray[np.object_]
     model: NDArray[np.object_]
+    """The model that answered; of a replay that of the recorded run."""
     columns: Mapping[str, Floats]
-    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took, which is paid in full:
-    `lost_input_tokens` and `lost_output_tokens`. Cached tokens that nobody recorded are 0 there."""
+    """Columns of calls.parquet, NaN where a value is missing, and what failed attempts took: `lost_input_tokens`,
+    `lost_output_tokens` and of the input those of `CACHE_PARTS`. Cached tokens that nobody recorded are 0 there."""
     unrecorded: NDArray[np.bool_]
     """The calls of which no cached tokens were recorded."""
+    embedded_by: tuple[str, ...]
+    """Models that agents asked for embeddings, which a price of theirs alone could count."""
 
     @property
     def is_counted(self) -> bool:
-        """Whether an endpoint counted the cached tokens of every answered call, and no local model or oracle."""
+        """Whether an endpoint counted the cached tokens of every answered call, and no local model, no oracle and no
+        replay of which nobody says what it replays."""
         answered = self.columns["input_tokens"] > 0
-        hosted = not any(model.startswith(LOCAL) or is_oracle(model) for model in set(self.model))
+        hosted = not any(model.startswith((LOCAL, REPLAY)) or is_oracle(model) for model in set(self.model))
         return bool(hosted and answered.any() and not self.unrecorded[answered].any())
 
     def of_rows(self, values: Floats) -> Floats:
@@ -104,15 +110,19 @@ def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
     some = (found["kind"] == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
     columns = {name: found[name][some] for name in _NUMBERS}
     unrecorded = np.isnan(columns["cached_input_tokens"])
-    for name in ("cached_input_tokens", "cache_write_tokens"):
+    for name in CACHE_PARTS:
         columns[name] = np.nan_to_num(columns[name])
+        columns[f"lost_{name}"] = np.maximum(np.nan_to_num(columns[f"billed_{name}"]) - columns[name], 0)
     for name in SHARED:  # of a call that failed
         columns[name] = np.where(columns["input_tokens"] == 0, 0.0, columns[name])
     lost = np.maximum(columns["billed_tokens"] - columns["input_tokens"] - columns["output_tokens"], 0)
     lost_output = np.clip(columns["billed_output_tokens"] - columns["output_tokens"], 0, lost)
     columns["lost_output_tokens"] = np.nan_to_num(lost_output)
     columns["lost_input_tokens"] = lost - columns["lost_output_tokens"]
-    return Calls(len(rows), row[some], roles[some], found["name"][some], columns, unrecorded)
+    answering = {name: recorded_model(name) for name in dict.fromkeys(found["name"][some])}
+    models = np.array([answering[name] for name in found["name"][some]], dtype=object)
+    embedded_by = tuple(sorted(set(found["name"][(roles == "embedding") & (row >= 0)])))
+    return Calls(len(rows), row[some], roles[some], models, columns, unrecorded, embedded_by)
 
 
 def cached_tokens(calls: Mapping[str, Floats], rule: CacheRule | None, context: float = 0.0) -> tuple[Floats, Floats]:
@@ -162,17 +172,20 @@ def priced(
     """The calls under the prices of each role (`""`: every other).
 
     What is written is counted where it has a price of its own. `recorded` takes what the provider reported in place of
-    the rule. `context` is that of `cached_tokens`.
+    the rule, which finds nothing of failed attempts in the cache. `context` is that of `cached_tokens`.
     """
     parts = np.full((3, len(calls.row)), np.nan)
     for role in dict.fromkeys(calls.role):
         tariff, own = tariffs.get(role) or tariffs[""], calls.role == role
         sizes = {name: values[own] for name, values in calls.columns.items()}
         cached, written = cached_tokens(sizes, tariff.rule, context)
+        lost_cached = lost_written = np.zeros_like(cached)
         if recorded:
-            cached, written = sizes["cached_input_tokens"], sizes["cache_write_tokens"]
+            cached, written = (sizes[name] for name in CACHE_PARTS)
+            lost_cached, lost_written = (sizes[f"lost_{name}"] for name in CACHE_PARTS)
         written = written * float(tariff.cache_write is not None)
         whole = sizes["input_tokens"] + context * (sizes["input_tokens"] > 0) + sizes["lost_input_tokens"]
         output = sizes["output_tokens"] + sizes["lost_output_tokens"]
-        parts[:, own] = cached, written, tariff.cost_usd(whole, cached, written, output)
+        usd = tariff.cost_usd(whole, cached + lost_cached, written + lost_written, output)
+        parts[:, own] = cached, written, usd
     return CallCosts(*parts)

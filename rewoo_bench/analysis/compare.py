@@ -16,13 +16,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, starmap
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rewoo_bench.analysis.comparison_tables import Comparison, PairUnder, System, Under
-from rewoo_bench.analysis.pairs import Pair, adjusted, paired, reference, way_round
+from rewoo_bench.analysis.comparison_tables import Comparison, System
+from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, summaries_of
@@ -65,7 +64,6 @@ def compare(
     within_model: bool = False,
     pricing: Pricing | None = None,
     under: Sequence[Pricing] = (),
-    folders: Sequence[Path] = (),
 ) -> Comparison:
     """Compares every system with the `baseline`, or each with each.
 
@@ -75,7 +73,6 @@ def compare(
     all of its tests.
     `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. All dollars and cached
     tokens are those of `pricing`; the run's own by default. Dollars `under` several prices are in tables of their own.
-    `folders` have the traces that say where agents connected to.
 
     Raises `UsageError` where runs on one data set didn't answer the same questions. With `intersect` they are compared
     on those they share, with a warning, as the architectures of one run always are. `within_model` compares no systems
@@ -115,7 +112,7 @@ def compare(
             for system in own_systems:
                 cautions += _cautions(system)
             warnings |= dict.fromkeys(cautions)
-    warnings |= dict.fromkeys(flag_lines(rows, folders))
+    warnings |= dict.fromkeys(flag_lines(rows))
     notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
     notes += [*noted_differences(named), *of_agents(named)]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]

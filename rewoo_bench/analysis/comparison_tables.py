@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair
+from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing, of_dollars
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
@@ -70,33 +70,6 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class PairUnder:
-    """Two systems under a price: dollars of b by those of a, paired by question."""
-
-    a: str
-    b: str
-    ratio: Interval
-    even_at: float
-    """The price of cached input, by that of input, at which both cost the same; NaN where they do at none up to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Under:
-    """The dollars of a data set under one of several prices."""
-
-    dataset: str
-    price: str
-    """As it was asked for: `openai`."""
-    usd: Mapping[str, Interval]
-    """Of each system the mean per question."""
-    cached_tokens: Mapping[str, float]
-    """Of each system the mean per question."""
-    cached_price: float | None
-    """The price of cached input, by that of input; None where some calls have other prices."""
-    pairs: tuple[PairUnder, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """The systems, and pairs of them; printed, it is tables. `warnings` apply to every estimate.
 
@@ -129,7 +102,7 @@ class Comparison:
     @property
     def verdicts(self) -> list[str]:
         """What it comes to, in one to three sentences for each data set."""
-        return verdicts(self.pairs, self.pricing)
+        return verdicts(self.pairs, self.pricing, self.under)
 
     @property
     def tests(self) -> int:
@@ -418,7 +391,7 @@ def notes(comparison: Comparison) -> list[str]:
     if any(system.summary.oracle for system in comparison.systems):
         lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
     if dollars := of_dollars(comparison.pricing):
-        lines.append(dollars)
+        lines.append(f"where no price is named, {dollars}" if comparison.under else dollars)
     for pricing in comparison.pricings:
         tariff = pricing.tariff
         under, own = (tariff.under, tariff.notes) if tariff else (pricing.under, ())
@@ -431,6 +404,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
     if any(cell.endswith(f"]{RARE}") for table in tables(comparison) for row in table.cells for cell in row):
         lines.append(OF_RARE)
+    if any(math.isfinite(effect.detectable or math.nan) for pair in comparison.pairs for effect in pair.figures):
+        lines.append("detectable: a difference of EM as large as this is shown in four of five such comparisons")
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
         of = f"of EM, total tokens and cost, adjusted for these {size} tests together (Holm)"

@@ -101,6 +101,33 @@ class Pair:
         return {effect.measure: effect for effect in self.figures}[measure]
 
 
+@dataclass(frozen=True, slots=True)
+class PairUnder:
+    """Two systems under a price: dollars of b by those of a, paired by question."""
+
+    a: str
+    b: str
+    ratio: Interval
+    even_at: float
+    """The price of cached input, by that of input, at which both cost the same; NaN where they do at none up to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """The dollars of a data set under one of several prices."""
+
+    dataset: str
+    price: str
+    """As it was asked for: `openai`."""
+    usd: Mapping[str, Interval]
+    """Of each system the mean per question."""
+    cached_tokens: Mapping[str, float]
+    """Of each system the mean per question."""
+    cached_price: float | None
+    """The price of cached input, by that of input; None where some calls have other prices."""
+    pairs: tuple[PairUnder, ...]
+
+
 _PLANS = ("rewoo", "rewoo-json", "rewoo-lazy", "rewoo-code", "rewoo-react", "llmcompiler", "plan-execute")
 _LOOPS = ("react", "react-json", "react-native", "react-code")
 

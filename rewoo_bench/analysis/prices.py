@@ -33,7 +33,7 @@ from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.option_types import SHORT_NAMES
-from rewoo_bench.runs.rows import Rows
+from rewoo_bench.runs.rows import Rows, recorded_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +59,8 @@ class Pricing:
     """What was written to ask for it: `openai`, or `sheet.toml:large`."""
     tariff: Tariff | None = None
     """The prices of every call; None where some have others, or their sheet isn't known."""
+    embedded_by: tuple[str, ...] = ()
+    """Models of embeddings, which aren't in `cost_usd`: they have prices of their own."""
 
     def of(self, rows: _Rows) -> _Rows:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
@@ -122,8 +124,8 @@ def sentence(text: str) -> str:
 def example_note(models: Sequence[str], command: str) -> str:
     """That dollars are at an example's price, since no sheet has these models, and how to choose another one."""
     imported = "; import --model NAME names the model of traces" if "unknown" in models else ""
-    of = f"since none is known for {' and '.join(models)}"
-    return f"the price is an example, {of} ({command} --prices NAME: {SHORT_NAMES}{imported})"
+    of = f"since no price of {' and '.join(models)} is known"
+    return f"the price is an example, {of}; {command} --prices NAME takes another: {SHORT_NAMES}{imported}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ class PricedRows:
     """Whether cached input is as the endpoints counted it, and not as the rules have it."""
     models: tuple[str, ...]
     """Those of the calls, sorted."""
+    embedded_by: tuple[str, ...]
+    """Models of embeddings, which aren't in the dollars."""
 
 
 def priced_rows(
@@ -168,7 +172,7 @@ def priced_rows(
         tariffs = tuple(by_role(named_tariff(price), each, given, own=own_roles) for each in models)
         pairs = zip(of_runs, tariffs, strict=True)
         usd, cached = _of_rows(of_runs, (priced(run.calls, each, recorded=is_counted) for run, each in pairs))
-        found.append(PricedRows(tariffs, usd, cached, is_counted, of_calls))
+        found.append(PricedRows(tariffs, usd, cached, is_counted, of_calls, _embedded_by(of_runs)))
     return found
 
 
@@ -187,6 +191,19 @@ def _calls_of_runs(runs: Sequence[str | Path], rows: Rows) -> list[_RunCalls]:
         mine = rows.where(own)
         found.append(_RunCalls(own, mine, read_calls(run if run.is_dir() else run.parent, mine)))
     return found
+
+
+def _embedded_by(runs: Sequence[_RunCalls]) -> tuple[str, ...]:
+    return tuple(sorted({model for run in runs for model in run.calls.embedded_by}))
+
+
+def _without_embeddings(pricing: Pricing, models: Sequence[str]) -> Pricing:
+    """The pricing, which says that it has no price of the embeddings by these models."""
+    if not models:
+        return pricing
+    note = f"the embeddings of {' and '.join(models)} aren't in the dollars"
+    name = f"{pricing.name} and without embeddings"
+    return replace(pricing, name=name, note="; ".join(filter(None, [pricing.note, note])), embedded_by=tuple(models))
 
 
 def _of_rows(runs: Sequence[_RunCalls], costs: Iterable[CallCosts]) -> tuple[Floats, Floats]:
@@ -262,7 +279,7 @@ def _at_given_prices(runs: Sequence[str | Path], rows: Rows, manifests: Manifest
         raise UsageError(f"--price: no price of {missing[0]!r}; write {missing[0]}:input=0.15,cached=0.075,output=0.6")
     tariffs = given_tariffs(dollars)
     usd, cached = _of_rows(of_runs, (_by_model(run.calls, tariffs, recorded=True) for run in of_runs))
-    return _as_counted(models, manifests, usd, cached)
+    return _without_embeddings(_as_counted(models, manifests, usd, cached), _embedded_by(of_runs))
 
 
 def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> Pricing | None:
@@ -293,18 +310,36 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
     if not tariffs or np.isnan(usd[scored]).any():
         return None
     if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
-        return _as_counted((model for model, _ in tariffs), manifests, usd, cached)
-    under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
-    note = "each model is at its own prices" if len(under) > 1 else ""
-    return Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
+        pricing = _as_counted((model for model, _ in tariffs), manifests, usd, cached)
+    else:
+        under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
+        note = "each model is at its own prices" if len(under) > 1 else ""
+        pricing = Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
+    return _without_embeddings(pricing, _embedded_by(of_runs))
+
+
+def expected_dollars(
+    tokens_of_roles: Mapping[str, tuple[float, float]], models: Mapping[str, str]
+) -> tuple[float, list[str]]:
+    """Dollars of input and output tokens by role, at the prices that `pricings_of` has for a run without known dollars,
+    and these prices by name. `models` are those of the roles, `""` of every other; nothing is cached.
+    """
+    named = {role: recorded_model(name) for role, name in models.items()}
+    own = {role: name for role, name in named.items() if role}
+    tariffs = by_role(named_tariff(price_of(named[""]) or EXAMPLE), own, {}, own=True)
+    used = {role: tariffs[role].without_cache() for role in tokens_of_roles}
+    usd = sum(used[role].cost_usd(given, 0, 0, written) for role, (given, written) in tokens_of_roles.items())
+    return usd, [each.name for each in used.values()]
 
 
 def with_dollars(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> tuple[Rows, Pricing]:
     """The rows with the dollars of `own_or_listed` in `cost_usd`, and at which prices they are.
 
-    Where none are known, the rows as they are, and prices without a name.
+    Where none are known, or not those of embeddings, the rows as they are, and prices without a name.
     """
-    found = own_or_listed(runs, rows, manifests) or Pricing()
+    found = own_or_listed(runs, rows, manifests)
+    if found is None or found.embedded_by:
+        return rows, Pricing()
     if found.cost_usd is None:
         return rows, found
     return rows.assign(cost_usd=found.cost_usd), replace(found, cost_usd=None)
@@ -345,7 +380,9 @@ def pricings_of(
         return [_at_given_prices(runs, rows, manifests, price)]
     if not prices and (known := own_or_listed(runs, rows, manifests)):
         return [known]
-    main, planners, solvers = (rows.texts(name) for name in ("model", *_MODELS.values()))
+    main, planners, solvers = (
+        list(dict.fromkeys(map(recorded_model, rows.texts(name)))) for name in ("model", *_MODELS.values())
+    )
     listed = price_of(main[0]) if len(main) == 1 else None
     asked, of_roles = _asked_prices(prices) if prices else ([listed or EXAMPLE], [])
     try:
@@ -402,7 +439,8 @@ def _pricing(
                 of = f"the {role}'s model {model} isn't in the sheet {tariff.sheet}"
                 said.append(f"{of}, and is counted as the other calls are: --prices {role}:SHEET:MODEL")
     of_all = None if others else tariff
-    return Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
+    pricing = Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
+    return _without_embeddings(pricing, found.embedded_by)
 
 
 def own_models(rows: Rows) -> dict[str, str]:

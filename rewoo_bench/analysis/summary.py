@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
 from rewoo_bench.config.names import ORACLE_ACCURACY
-from rewoo_bench.runs.rows import UNMETERED, Rows, mean_over_questions, model_labels
+from rewoo_bench.runs.rows import UNMETERED, Rows, ended_unanswered, mean_over_questions, model_labels
 from rewoo_bench.text.tables import text_table
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _summary(rows: Rows) -> Summary:
         failed=int(rows.failed.sum()),
         unmetered=int(unmetered.sum()),
         reasoning_truncated=stops["reasoning_truncated"],
-        not_answered={reason: count for reason, count in stops.items() if reason not in ("answered", "")},
+        not_answered={reason: count for reason, count in stops.items() if ended_unanswered(reason)},
         exact_match=_estimate(metered, "exact_match", binary=True),
         f1=_estimate(metered, "f1"),
         judged_correct=_estimate(metered, "judged_correct", binary=True),
@@ -292,7 +292,7 @@ def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
     if not value.n:
         return none
     if value.mean is None:
-        return f"none solved {brackets(value.low or 0.0, math.inf, lambda bound: format(bound, form))}"
+        return f"none solved, so more than {value.low:{form}}" if value.low else "none solved"
     if value.low is None:
         return f"{value.mean:{form}} [{UNDER_SOLVED}]"
     high = math.inf if value.high is None else value.high

@@ -5,7 +5,8 @@
 
 `run`, `compare`, the report and a study's page all have them from here, and every number in them is rounded from the
 tables below them. Whether something is shown is decided in one way: by the p of the pair's exact test, adjusted (Holm)
-for the three claims of every pair of the data set.
+for the three claims of every pair of the data set. Dollars under several prices are one sentence, and go by the
+intervals: only those of one price are tested.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair
+from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing
-from rewoo_bench.analysis.stats.paired import FEWEST
+from rewoo_bench.analysis.stats.paired import FEWEST, Interval
+from rewoo_bench.text.words import counted
 
 _UNITS = {"total_tokens": "tokens", "cost_usd": "dollars", "exact_match": "accuracy"}
 _MOST = 3
 """Sentences of several pairs of which none is a loop and a plan."""
 
 
-def verdict(pair: Pair, pricing: Pricing) -> list[str]:
+def verdict(pair: Pair, pricing: Pricing, under: Sequence[Under] = ()) -> list[str]:
     """Up to three sentences on a pair; none of what wasn't measured, or of an oracle's accuracy."""
-    return [sentence for _, sentence in _said(pair, pricing)]
+    return [sentence for _, sentence in _said(pair, pricing, under)]
 
 
-def _said(pair: Pair, pricing: Pricing) -> list[tuple[float, str]]:
+def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[float, str]]:
     """The sentences on a pair, each with its adjusted p."""
     if pair.without_calls:
         why = f"{' and '.join(pair.without_calls)} made no model call in any question, so tokens have no ratio."
@@ -36,7 +38,9 @@ def _said(pair: Pair, pricing: Pricing) -> list[tuple[float, str]]:
     said = []
     if tokens := figures.get("total_tokens"):
         said.append((tokens.p_holm, _amount(tokens, pair, "", "took", "tokens")))
-    if dollars := figures.get("cost_usd"):
+    if ratios := _under_prices(pair, under):
+        said.append(_dollars_under(pair, ratios))
+    elif dollars := figures.get("cost_usd"):
         where = f"At {pricing.name} " if pricing.name else ""
         said.append((dollars.p_holm, _amount(dollars, pair, where, "cost", "dollars")))
     if (score := figures.get("exact_match")) and not pair.oracle:
@@ -44,9 +48,39 @@ def _said(pair: Pair, pricing: Pricing) -> list[tuple[float, str]]:
     return said
 
 
-def _of_several(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
+def _under_prices(pair: Pair, under: Sequence[Under]) -> dict[str, Interval]:
+    """The pair's ratio of dollars under each price, cheapest for b first."""
+    sides = (pair.a, pair.b)
+    found = {
+        each.price: two.ratio
+        for each in under
+        if each.dataset == pair.dataset
+        for two in each.pairs
+        if (two.a, two.b) == sides
+    }
+    return dict(sorted(found.items(), key=lambda item: item[1].estimate))
+
+
+def _dollars_under(pair: Pair, ratios: dict[str, Interval]) -> tuple[float, str]:
+    """The sentence on dollars under several prices. Its p is 0 where an unmarked interval leaves 1 out, else 1."""
+    dearer = [price for price, ratio in ratios.items() if not ratio.rare and ratio.low > 1]
+    cheaper = [price for price, ratio in ratios.items() if not ratio.rare and ratio.high < 1]
+    a, b, prices = pair.a, pair.b, counted(len(ratios), "price")
+    if not dearer and not cheaper:
+        return 1.0, f"Under each of the {prices} {b} and {a} are too close to call in dollars."
+    if dearer and cheaper:
+        low, high = two_digits(ratios[cheaper[0]].estimate), two_digits(ratios[dearer[-1]].estimate)
+        times = f"about {high} times the dollars of {a} at {dearer[-1]!r}, and about {low} times at {cheaper[0]!r}"
+        return 0.0, f"Which is cheaper depends on the price: {b} cost {times}."
+    side, more = (dearer, "more") if dearer else (cheaper, "fewer")
+    if len(side) == len(ratios):
+        return 0.0, f"Under each of the {prices} {b} cost {more} dollars than {a}."
+    return 0.0, f"Under {len(side)} of {prices} {b} cost {more} dollars than {a}; the others are too close to call."
+
+
+def _of_several(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under]) -> list[str]:
     """Of pairs of which none is a loop and a plan: the differences that are surest, or that none is shown."""
-    said = [each for pair in pairs for each in _said(pair, pricing)]
+    said = [each for pair in pairs for each in _said(pair, pricing, under)]
     untold = [sentence for p, sentence in said if math.isnan(p)]
     shown = sorted(((p, sentence) for p, sentence in said if p < ALPHA), key=lambda each: each[0])
     if shown or untold or not said:
@@ -89,7 +123,7 @@ def two_digits(value: float) -> str:
     return f"{rounded:.{digits}f}"
 
 
-def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
+def verdicts(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under] = ()) -> list[str]:
     """The sentences of a comparison, with their data set where there are several.
 
     They are of the pair of a loop and a plan, the first where there are several; of other pairs the surest ones.
@@ -99,7 +133,7 @@ def verdicts(pairs: Sequence[Pair], pricing: Pricing) -> list[str]:
     for dataset in datasets:
         own = [pair for pair in pairs if pair.dataset == dataset]
         main = [pair for pair in own if pair.loop_and_plan][:1] or own[: len(own) == 1]
-        said = [line for pair in main for line in verdict(pair, pricing)]
-        said = said or _of_several(own, pricing)
+        said = [line for pair in main for line in verdict(pair, pricing, under)]
+        said = said or _of_several(own, pricing, under)
         lines += [f"{dataset}: {line}" if len(datasets) > 1 else line for line in said]
     return lines

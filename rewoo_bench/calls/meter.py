@@ -20,8 +20,7 @@ from pydantic import BaseModel
 
 from rewoo_bench.calls.caps import CallEstimate
 from rewoo_bench.calls.live import name_of
-from rewoo_bench.calls.other_questions import PromptWatch
-from rewoo_bench.calls.recorded import RecordedModel, RecordedText
+from rewoo_bench.calls.recorded import RecordedModel, RecordedText, paid_for
 from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import LimitReached, ModelError, NotRecorded, UsageError
 from rewoo_bench.events import Place, RowNotes, TimeSpan, current_place, noting, union_s
@@ -101,7 +100,7 @@ class Meter:
     """The model and the tools of one question, metered. `calls` is in the order of their ends.
 
     `models` maps a role to its model; the key `""` is every other role. `question` is searched for in prompts, to
-    count their parts; `watch` looks for other questions in the prompts of external agents. `trial` is the question's.
+    count their parts. `trial` is the question's.
     """
 
     def __init__(
@@ -110,14 +109,12 @@ class Meter:
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
         question: str = "",
-        watch: PromptWatch | None = None,
         trial: int = 0,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
         self.clock = clock
         self.question = question
-        self._watch = watch
         self._prompts = Prompts[Message]()
         self._trial = trial
         self.calls: list[Call] = []
@@ -139,8 +136,6 @@ class Meter:
         """
         messages = self._prompts.of(request.messages)
         request = replace(request, messages=messages, bill=Bill(), trial=self._trial)
-        if self._watch and request.wire is not None and self._watch.has_other(messages):
-            self.notes.flags.add("other_question")
         model = self.models.get(request.role) or self.models[""]
         reserved = await self._reserve(model, request)
         parts = prompt_parts_of(messages, self.question, request.tools)
@@ -189,8 +184,6 @@ class Meter:
             with noting(notes):
                 text = await tool(arguments)
             call_cost = text.call_cost if isinstance(text, RecordedText) else CallCost()
-            if self._watch:
-                self._watch.add_result(text)
             did = content_of(arguments, str(text))
             outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost, "content": did}
         except NotRecorded:
@@ -233,8 +226,7 @@ class Meter:
         """Adds calls that earlier sessions paid for and this one didn't make: they are billed, and no logical usage."""
         for record in records:
             begun = self._begin("model", getattr(self.models[""], "name", ""), ABANDONED)
-            billed = Usage(input_tokens=record.billed_tokens)
-            self._end(begun, "cancelled", call_cost=CallCost(billed=billed, cost_usd=record.cost_usd, measured_s=0.0))
+            self._end(begun, "cancelled", call_cost=replace(paid_for(record), measured_s=0.0))
 
     @property
     def cost_usd(self) -> float | None:

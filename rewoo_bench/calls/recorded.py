@@ -105,7 +105,7 @@ class RecordedModel:
                 return completion
         finally:
             for failed in self._recorder.earlier_failures(key):
-                request.bill.add(_cost_of_failed(failed))
+                request.bill.add(paid_for(failed))
 
     async def _known(self, key: CallKey, prompt: RecordedPrompt) -> Completion | None:
         """The answer of the journal, the replayed run or the cache."""
@@ -188,7 +188,7 @@ class RecordedModel:
         answer["receipt"] = {**answer["receipt"], "sent_at": now, "ended_at": now}
         if self._price is not None:
             cost_usd = self._price(completion.usage)
-            answer["receipt"]["cost_usd"] = cost_usd
+            answer["cost_usd"] = answer["receipt"]["cost_usd"] = cost_usd
             completion = replace(completion, call_cost=replace(completion.call_cost, cost_usd=cost_usd))
         await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         return completion
@@ -205,10 +205,11 @@ def _cache_marks(request: Request) -> list[int]:
 
 
 def _answer(completion: Completion) -> dict[str, Any]:
-    """The recorded form of a completion, without its cost."""
+    """The recorded form of a completion; `cost_usd` are the dollars of the reply alone, without earlier attempts."""
     answer: dict[str, Any] = {
         "text": completion.text,
         "usage": numbers(completion.usage),
+        "cost_usd": completion.call_cost.cost_usd,
         "finish_reason": completion.finish_reason,
         "tool_calls": [call_fields(call) for call in completion.tool_calls],
     }
@@ -220,8 +221,8 @@ def _answer(completion: Completion) -> dict[str, Any]:
     return answer
 
 
-def _cost_of_failed(record: CallRecord) -> CallCost:
-    """The cost of a recorded failure."""
+def paid_for(record: CallRecord) -> CallCost:
+    """What an earlier session paid for a call."""
     receipt = record.answer["receipt"]
     return CallCost(receipt["attempts"], (), Usage(**receipt["billed"]), receipt["cost_usd"], receipt["usage_source"])
 

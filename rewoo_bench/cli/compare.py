@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from rewoo_bench.analysis.compare import compare as compare_rows
@@ -49,7 +47,7 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     rows, read = load(*runs), manifests(*runs)
     first, *more = pricings_of(runs, rows, read, prices, price)
     comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
-                              pricing=first, under=[first, *more] if more else (), folders=list(map(Path, runs)))
+                              pricing=first, under=[first, *more] if more else ())
     for warning in comparison.warnings if form in ("csv", "json") else ():
         echo(f"WARNING: {warning}", err=True)
     echo(render_comparison(comparison, form))

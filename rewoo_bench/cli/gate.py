@@ -1,26 +1,17 @@
-"""`rewoo-bench gate`: a run, or the schemas of tools, compared with budgets, a baseline, or both."""
+"""`rewoo-bench gate`: a run compared with budgets, a baseline, or both."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import anyio
 import click
 
-from rewoo_bench.analysis.prices import with_dollars
-from rewoo_bench.cli.flag_types import NumberFlag, as_share, run_folders, tool_names
-from rewoo_bench.gate.budgets import read_tool_budgets
+from rewoo_bench.cli.flag_types import as_share, run_folders
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
-from rewoo_bench.gate.count_checks import EXACT_MARGIN
-from rewoo_bench.gate.tool_sizes import check_tools, read_tool_points, tool_points, tool_table
-from rewoo_bench.gate.verdict import junit, tracked, verdict_markdown, verdict_text, write_output
-from rewoo_bench.runs.folder import load_table, manifests
+from rewoo_bench.gate.verdict import verdict_markdown, verdict_text, write_output
 from rewoo_bench.runs.manifest import MANIFEST, no_run
-from rewoo_bench.runs.rows import Rows
 from rewoo_bench.system.files import is_stream
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
@@ -30,19 +21,11 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 # fmt: off
 @click.command("gate")
-@click.argument("run", type=click.Path(path_type=Path), required=False, shell_complete=run_folders)
-@click.option("--mcp", multiple=True, metavar="COMMAND|URL",
-              help="Count the tokens of this MCP server's tool schemas, in the place of a run; as in `run --mcp`. "
-                   "Repeat the flag for several.")
-@click.option("--mcp-timeout", type=NumberFlag(min=0, min_open=True), default=60.0,
-              help="Seconds until the start of an MCP server is given up.")
-@click.option("--tools", multiple=True, metavar="NAME", callback=tool_names,
-              help="Count the tokens of these tools' schemas: a bundled name, or my_module:make_tool.")
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--budgets", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Limits for each architecture, data set and model (budgets.toml), and of tool schemas.")
+              help="Limits for each architecture, data set and model (budgets.toml).")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN|FILE",
-              help="Compare with this, question by question: a run folder, or a file of --update. With --mcp or "
-                   "--tools: a file of --json.")
+              help="Compare with this, question by question: a run folder, or a file of --update.")
 @click.option("--update", is_flag=True,
               help="Judge nothing: write the numbers and ids of RUN to the file of --baseline, or replace it. The same "
                    "run gives the same bytes.")
@@ -56,70 +39,42 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @click.option("--strict", is_flag=True,
               help="Fail where a live comparison has too few questions to catch a growth of --max-increase.")
 @click.option("--allow-incomplete", is_flag=True,
-              help="Judge the rows of an incomplete run. It still fails where more than a tenth of an architecture's "
-                   "rows failed or are missing.")
+              help="Judge the rows of an incomplete run that has ended. It still fails where more than a tenth of an "
+                   "architecture's rows failed or are missing.")
 @click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help=f"Write Markdown here.  [default: appended to ${_SUMMARY} where that is set]")
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write JUnit XML here, a test case for each check.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write means per question here, or the tokens of each tool's schema, for github-action-benchmark "
-                   "(customSmallerIsBetter).")
-def gate_command(run: Path | None, mcp: tuple[str, ...], mcp_timeout: float,
-                 tools: tuple[str, ...], budgets: Path | None, baseline: Path | None, update: bool,
+def gate_command(run: Path, budgets: Path | None, baseline: Path | None, update: bool,
                  max_increase: float | None, exact: bool | None, accept_prompts: bool, strict: bool,
-                 allow_incomplete: bool, markdown: Path | None, junit_file: Path | None,
-                 json_file: Path | None) -> int:
+                 allow_incomplete: bool, markdown: Path | None) -> int:
     """Fail where a run costs more than its budget, or more than its baseline.
-
-    With --mcp or --tools it judges the tokens of tool schemas, which are sent with every model call. No model is asked.
 
     Exit codes: 0 passed, 1 failed, 2 the command or a file is wrong, 3 the run is incomplete, 70 a fault of
     rewoo-bench. Only a failed check exits with 1.
     """
     # fmt: on
-    terms = {"--accept-prompts": accept_prompts, "--strict": strict, "--allow-incomplete": allow_incomplete}
     if update:
-        if run is None or baseline is None:
-            raise click.UsageError("--update writes the numbers of a run to a file: give RUN and --baseline FILE")
-        reports = {"--markdown": markdown, "--junit": junit_file, "--json": json_file}
-        judging = {"--mcp": mcp, "--tools": tools, "--budgets": budgets, "--max-increase": max_increase is not None}
-        _refuse({**judging, **terms, **reports}, "is for judging, and --update judges nothing: leave one of them out")
+        if baseline is None:
+            raise click.UsageError("--update writes the numbers of a run to a file: give --baseline FILE")
+        judging = {
+            "--budgets": budgets,
+            "--max-increase": max_increase is not None,
+            "--accept-prompts": accept_prompts,
+            "--strict": strict,
+            "--allow-incomplete": allow_incomplete,
+            "--markdown": markdown,
+        }
+        if given := [flag for flag, value in judging.items() if value]:
+            raise click.UsageError(f"{given[0]} is for judging, and --update judges nothing: leave one of them out")
         _update(run, baseline, exact)
         return 0
-    if mcp or tools:
-        from rewoo_bench.evaluation.toolbox import tool_sizes  # 0.3 s, which the gate of a run needn't wait for
-
-        modes = {"--exact": exact, "--live": exact is False}
-        _refuse({"RUN": run, **modes, **terms}, "is about a run: leave it or --mcp and --tools out")
-        limits = read_tool_budgets(budgets) if budgets is not None else ()
-        before = read_tool_points(baseline) if baseline is not None else None
-        sizes = anyio.run(tool_sizes, mcp, tools, mcp_timeout)
-        verdict = check_tools(sizes, limits, before, EXACT_MARGIN if max_increase is None else max_increase)
-        echo(tool_table(sizes) + (f"\n\n{verdict_text(verdict)}" if verdict.checks else ""))
-    elif run is not None:
-        held = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
-        verdict = check_run(run, budgets=budgets, baseline=baseline, terms=held, allow_incomplete=allow_incomplete)
-        echo(verdict_text(verdict))
-    else:
-        raise click.UsageError("nothing to judge: give a RUN, --mcp or --tools")
+    held = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)
+    verdict = check_run(run, budgets=budgets, baseline=baseline, terms=held, allow_incomplete=allow_incomplete)
+    echo(verdict_text(verdict))
     if markdown is not None:
         write_output(markdown, verdict_markdown(verdict), "--markdown")
     elif os.environ.get(_SUMMARY):
         write_output(Path(os.environ[_SUMMARY]), verdict_markdown(verdict), f"${_SUMMARY}", append=True)
-    if junit_file is not None:
-        write_output(junit_file, junit(verdict), "--junit")
-    if json_file is not None:
-        rows = None if run is None else with_dollars([run], Rows(load_table(run)), manifests(run))[0]
-        points = tool_points(sizes) if rows is None else tracked(rows)
-        write_output(json_file, points, "--json")
     return verdict.code
-
-
-def _refuse(flags: Mapping[str, Any], reason: str) -> None:
-    """Raises `UsageError` with the first of the flags that is given, and the reason why it can't be."""
-    if given := [flag for flag, value in flags.items() if value]:
-        raise click.UsageError(f"{given[0]} {reason}")
 
 
 def _update(run: Path, file: Path, exact: bool | None) -> None:

@@ -100,7 +100,7 @@ def _run(arguments: list[str]) -> int:
     except RewooBenchError as error:
         text, code = str(error), WRONG if isinstance(error, UsageError) else INCOMPLETE
     except (click.exceptions.Abort, KeyboardInterrupt):
-        when = " before the first question, or after the last" if arguments[:1] == ["run"] else ""
+        when = " while no question was being asked" if arguments[:1] == ["run"] else ""
         text, code = f"{_INTERRUPTED}{when}", INTERRUPTED
     except Exception as error:  # never exit code 1, which means that a gate failed
         import traceback  # two milliseconds that `--help` is spared

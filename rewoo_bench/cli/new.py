@@ -66,8 +66,11 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
     One that is taken would make an example that can't be used, or that hides another thing.
     """
     if kind in MODULE_KINDS:
-        if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
-            raise UsageError(f"new: {name!r} is no name of a Python module; use letters, digits and '_'")
+        if keyword.iskeyword(name):
+            raise UsageError(f"new: {name!r} is a word of Python's own; choose another name, such as 'my_{name}'")
+        if not (name.isascii() and name.isidentifier()):
+            rule = "use letters, digits and '_', and begin with a letter"
+            raise UsageError(f"new: {name!r} can't name a Python module; {rule}")
     elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
     if folder.exists():

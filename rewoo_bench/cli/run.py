@@ -124,7 +124,8 @@ def run_command(context: click.Context, /, as_json: bool, dry_run: bool, **flags
 
     options = _options(context, flags)
     if dry_run:
-        show_estimates(anyio.run(evaluation.dry_run, options), as_json)
+        estimates = anyio.run(evaluation.dry_run, options)
+        show_estimates(estimates, {role: model.name for role, model in options.role_models.items()}, as_json)
         return DONE
     with _other_signals_as_interrupt():
         outcome = anyio.run(evaluation.run, options)

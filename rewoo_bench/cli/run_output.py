@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mode
@@ -12,7 +13,7 @@ import click
 import numpy as np
 
 from rewoo_bench.analysis.compare import compare_run
-from rewoo_bench.analysis.prices import Pricing, pricing_of
+from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
@@ -24,15 +25,27 @@ from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
+_OF_ROLES = "tokens_of_roles"
 MOST_ROWS = 20_000  # of a run whose page is written at its end
 
 
-def show_estimates(estimates: Sequence[RunEstimate], as_json: bool) -> None:
-    """Prints the estimates of a dry run."""
-    if as_json:
-        click.echo(json.dumps({"estimate": [asdict(estimate) for estimate in estimates]}, indent=2))
+def show_estimates(estimates: Sequence[RunEstimate], models: Mapping[str, str], as_json: bool) -> None:
+    """Prints the estimates of a dry run; dollars that aren't known are at the prices that the run's table would have.
+
+    `models` has the name of each role's model, `""` of every other.
+    """
+    if as_json:  # no dollars at an example's price for a program
+        shown = [{name: value for name, value in asdict(each).items() if name != _OF_ROLES} for each in estimates]
+        click.echo(json.dumps({"estimate": shown}, indent=2))
         return
-    echo(estimate_table(estimates))
+    known = [each.cost_usd for each in estimates if each.cost_usd is not None]
+    if len(known) == len(estimates):
+        echo(estimate_table(estimates, known))
+    else:
+        expected = [expected_dollars(each.tokens_of_roles, models) for each in estimates]
+        echo(estimate_table(estimates, [usd for usd, _ in expected]))
+        names = dict.fromkeys(name for _, of_architecture in expected for name in of_architecture)
+        echo(f"Dollars are at {' and '.join(names)}.")
     click.echo(
         "an estimate, with the steps of the exemplars, no prefix cache and no failed calls",
         err=True,
@@ -116,7 +129,7 @@ def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], 
 
 def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence[Summary]) -> Iterator[str]:
     """What is to be known of the answers."""
-    yield from flag_lines(rows, [outcome.folder])
+    yield from flag_lines(rows)
     for each in summaries:
         if each.routed_to:
             chosen = ", ".join(f"{name} for {n}" for name, n in each.routed_to.items())
@@ -127,7 +140,8 @@ def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence
         if each.not_answered
     ]
     if reasons:
-        yield f"ended without an answer: {'; '.join(reasons)}"
+        listed = f"rewoo-bench show {shlex.quote(str(outcome.folder))} --unanswered lists them"
+        yield f"ended without an answer: {'; '.join(reasons)}; {listed}"
     if cut := sum(each.reasoning_truncated for each in summaries):
         yield f"{cut} were cut while the model was thinking: raise --reply-tokens"
     verdicts = rows["judged_correct"][rows["stop_reason"] != "error"]  # a question that failed isn't judged

@@ -24,21 +24,22 @@ _SHOWN = 3  # questions in a message
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",
               help="Show this architecture only; repeat the flag for several.  [default: all]")
-@click.option("--failed", is_flag=True,
-              help="Questions without an answer because of an error, or of an external agent that failed.")
+@click.option("--unanswered", is_flag=True,
+              help="Questions that ended without an answer: at a limit, without a sound plan, by an error.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
-def show_command(run: Path, question: str | None, systems: tuple[str, ...], failed: bool, only_right: str | None,
+def show_command(run: Path, question: str | None, systems: tuple[str, ...], unanswered: bool, only_right: str | None,
          sample: int | None, limit: int) -> None:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
     QUESTION is an id, one of the ids that a task of several questions has, or a part of the question's text.
     """
-    if question is None and not (failed or only_right or sample):
-        said = "name a QUESTION (an id, or a part of its text), or use --failed, --only-right or --random"
+    if question is None and not (unanswered or only_right or sample):
+        said = "name a QUESTION (an id, or a part of its text), or use --unanswered, --only-right or --random"
         raise UsageError(f"{said}; for example:\n{_examples(run)}")
-    shown = ShownQuestions(run, question, systems, failed=failed, only_right=only_right, limit=limit, sample=sample)
+    shown = ShownQuestions(run, question, systems, unanswered=unanswered, only_right=only_right, limit=limit,
+                           sample=sample)
     if not shown.ids:
         click.echo("no question fits", err=True)
     Console(highlight=False).print(shown, markup=False, highlight=False)

@@ -172,8 +172,6 @@ def read_values(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SpecError(f"{path.absolute().parent} has no {path.name}") from None
-    except OSError as error:
-        raise SpecError(f"{path}: can't be read: {error.strerror or error}") from None
     except ValueError as error:  # not TOML, or not UTF-8
         raise SpecError(f"{path}: not valid TOML: {error}") from None
 
@@ -241,7 +239,8 @@ def import_object(path: str, where: str, folder: Path | None = None) -> Any:
     try:
         found = _module_in(folder, module) if folder else import_module(module)
     except ImportError as error:
-        raise SpecError(f"{where}: can't import {path!r}: {error}") from None
+        hint = f"; expected {module}.py in this folder, or an installed package" if error.name == module else ""
+        raise SpecError(f"{where}: can't import {path!r}: {error}{hint}") from None
     except SystemExit as error:  # a program without `if __name__ == "__main__"`: it would end this one as done
         raise SpecError(f"{where}: can't import {path!r}: it ends the program with {error.code!r}") from None
     except Exception as error:  # of somebody's own code
@@ -274,7 +273,7 @@ def _module_in(folder: Path, name: str) -> ModuleType:
     module = sys.modules[own] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # whatever it raises: half a module isn't kept
         del sys.modules[own]
         raise
     return module

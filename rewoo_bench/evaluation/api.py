@@ -6,7 +6,8 @@
     run = rewoo_bench.bench("rewoo", out=Path("results/local/mine"), questions=20)
     run.rows["total_tokens"].mean()
 
-Both do what `rewoo-bench run` does: the same options, the same checks, and with `out` the same folder.
+Both do what `rewoo-bench run` does: the same options, the same checks, and with `out` the same folder. Without `out`
+the folder is a temporary one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,21 +26,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from rewoo_bench.calls.meter import Limits
-from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.errors import UsageError, unknown
-from rewoo_bench.evaluation.evaluator import tasks_of
+from rewoo_bench.errors import RunStopped, UsageError, unknown
 from rewoo_bench.evaluation.folder import Outcome, Result, Results, Task
 from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
-from rewoo_bench.evaluation.prepare import PreparedRun, make_evaluator, prepared, run_columns
-from rewoo_bench.evaluation.progress import Progress
-from rewoo_bench.evaluation.question_choice import first_questions_notes, with_first_questions
-from rewoo_bench.evaluation.resume import new_run_id
-from rewoo_bench.evaluation.run import Listeners, in_turn, run
+from rewoo_bench.evaluation.run import Listeners, run
 from rewoo_bench.events import Event
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.runs.folder import JOURNAL_FILE, load
-from rewoo_bench.runs.journal.store import open_journal
+from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions, as_values
 from rewoo_bench.text.argument_checks import abridged, check_callbacks, check_kind
 from rewoo_bench.text.scoring import Scorer
@@ -53,13 +47,9 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.option_keywords import OptionKeywords
 
 
-_WITH_FOLDER = ("answer_cache", "otel", "workers", "ray_address")
-"""Options of a run that is written."""
-
-
 async def evaluate(
-    dataset: str | Sequence[Example],
-    architectures: str | Architecture | Sequence[str | Architecture],
+    dataset: str | Sequence[Example] = "sample",
+    architectures: str | Architecture | Sequence[str | Architecture] = (),
     *,
     model: str | Model = DEFAULT_MODEL,
     settings: ModelSettings | None = None,
@@ -73,13 +63,16 @@ async def evaluate(
     """Asks questions of architectures; `compare`, `summarise` and `plot` take the results as they are.
 
     `dataset` is a name as for `--dataset`, or examples; for those `exemplars` is their style and `scoring`
-    the metric. `model` is a name as for `--model`, or an object. `settings` are the command's by default.
-    `on_result` gets each result as it ends, `on_event` the events inside each question. `options` are the other flags
-    of `rewoo-bench run`, by the names and with the defaults of `RunOptions`, which says what each means.
+    the metric. `architectures` are names, in one text with commas or in a list, or objects; at least one. `model` is a
+    name as for `--model`, or an object. `settings` are the command's by default. `on_result` gets each result as it
+    ends, `on_event` the events inside each question. `options` are the other flags of `rewoo-bench run`, by the names
+    and with the defaults of `RunOptions`, which says what each means.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
-    Without, nothing is written, and it raises `RunStopped`. Raises `UsageError` for a wrong argument.
+    Without, its folder is deleted at its end, and a run that ends early raises `RunStopped`, since nothing can resume
+    it. Raises `UsageError` for a wrong argument.
     """
+    more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
     examples = _checked_examples(dataset)
     named = _checked_architectures(architectures)
     check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
@@ -92,7 +85,6 @@ async def evaluate(
             if value != defaults[name].default:
                 raise UsageError(f"{name}: it is for examples; the data set {dataset!r} has its own")
     check_callbacks(on_result=on_result, on_event=on_event)
-    more = _checked_options(options, {*inspect.signature(evaluate).parameters, "resume"})
     of_limits: dict[str, Any] = {}
     if limits is not None:
         of_limits = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}
@@ -115,16 +107,25 @@ async def evaluate(
         None if isinstance(model, str) else model,
         settings,
     )
-    if run_options.out is None:
-        if alone := next((name for name in _WITH_FOLDER if getattr(run_options, name) != OPTIONS[name].default), None):
-            raise UsageError(f"{alone}: give out=, too; it has no effect without a folder")
-        return await _in_memory(run_options, python_inputs, Listeners(on_result, on_event))
     results: list[Result] = []
-    kept = Listeners(in_turn(results.append, on_result), on_event)
-    outcome = await run(run_options, python_inputs, kept, signals=False)
+
+    def keep(result: Result) -> None:
+        results.append(result)
+        if on_result is not None:
+            on_result(result)
+
+    listeners = Listeners(keep, on_event)
+    if (folder := run_options.out) is not None:
+        outcome = await run(run_options, python_inputs, listeners, signals=False)
+    else:
+        with TemporaryDirectory(prefix="rewoo-bench-") as own:
+            deleted = replace(run_options, out=Path(own))
+            outcome = await run(deleted, python_inputs, listeners, signals=False, is_kept=False)
+        if not outcome.has_asked_all:
+            raise RunStopped(str(outcome.reason))
     order = {key: place for place, key in enumerate(outcome.keys)}
     results.sort(key=lambda result: order[result.task.key])
-    return Results(results, outcome.columns, folder=outcome.folder, status=outcome.status, reason=outcome.reason)
+    return Results(results, outcome.columns, folder=folder, status=outcome.status, reason=outcome.reason)
 
 
 @dataclass(frozen=True)
@@ -145,11 +146,14 @@ class BenchRun:
         return load(self.folder)
 
 
-def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", **options: Any) -> BenchRun:
+def bench(
+    architectures: str | Sequence[str] = (), *, out: str | Path, model: str = "oracle", **options: Any
+) -> BenchRun:
     """Runs the benchmark into `out`, with the oracle unless `model` says otherwise. Raises `UsageError`.
 
-    `options` are the other flags of `rewoo-bench run`. It blocks until the run has ended; in a notebook and in
-    async code `await evaluate(..., out=...)` instead.
+    `architectures` are names, in one text with commas or in a list; at least one. `options` are the other flags of
+    `rewoo-bench run`. It blocks until the run has ended; in a notebook and in async code
+    `await evaluate(..., out=...)` instead.
     """
     with suppress(RuntimeError):
         asyncio.get_running_loop()
@@ -157,10 +161,8 @@ def bench(arch: str | Sequence[str], *, out: str | Path, model: str = "oracle", 
         raise UsageError(
             f"bench can't run where an event loop runs ({where}); write await rewoo_bench.evaluate(…, out=…)"
         )
-    more = _checked_options({"progress": False, **options, "out": out}, {"architectures", "arch"})
-    names = arch.split(",") if isinstance(arch, str) else _checked_architectures(arch)
-    architectures = tuple(name.strip() for name in map(str, names) if name.strip())
-    wanted = RunOptions(architectures, model=model, **more)
+    more = _checked_options({"progress": False, **options, "out": out}, {"architectures"})
+    wanted = RunOptions(tuple(map(str, _checked_architectures(architectures))), model=model, **more)
     outcome: Outcome = anyio.run(run, wanted)
     return BenchRun(outcome.folder, outcome.status, outcome.reason)
 
@@ -173,42 +175,14 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     known = OPTIONS.keys() - taken
     for name in options:
         if name not in known:
+            flag = f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}"
+            if keyword := next((own for own, option in OPTIONS.items() if flag in option.flags), None):
+                raise UsageError(f"unknown option {name!r}: the flag {flag} is the keyword {keyword!r} in Python")
             raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
     checked = as_values(options)
     if isinstance(tools := options.get("tools"), str):  # as the flag has it
         checked["tools"] = tuple(map(str.strip, tools.split(",")))
     return checked
-
-
-async def _in_memory(options: RunOptions, python_inputs: PythonInputs, listeners: Listeners) -> Results:
-    options = with_first_questions(options)
-    results: list[Result] = []
-    async with prepared(options, python_inputs) as prepared_run, _replay_recorder(prepared_run) as recorder:
-        names = [architecture.name for architecture in prepared_run.architectures]
-        columns = run_columns(options, prepared_run, new_run_id(names))
-        asked = prepared_run.dataset.examples, prepared_run.architectures
-        shown = Progress(len(list(tasks_of(*asked, options.trials))), shown=options.progress)
-        with closing(shown):
-            for note in first_questions_notes(options):
-                shown.note(note)
-            await make_evaluator(options, prepared_run, recorder).run(
-                *asked,
-                trials=options.trials,
-                on_result=in_turn(shown.add, in_turn(results.append, listeners.on_result)),
-                on_event=listeners.on_event,
-            )
-    return Results(sorted(results, key=lambda result: result.task.index), columns)
-
-
-@asynccontextmanager
-async def _replay_recorder(prepared_run: PreparedRun) -> AsyncIterator[Recorder | None]:
-    """Answers from the recorded run of a replay; its own journal is thrown away. None for any other model."""
-    if prepared_run.replay is None:
-        yield None
-        return
-    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
-        async with open_journal(Path(folder) / JOURNAL_FILE) as journal:
-            yield Recorder(journal, replay=prepared_run.replay)
 
 
 def _checked_examples(dataset: Any) -> Sequence[Example] | None:
@@ -221,10 +195,12 @@ def _checked_examples(dataset: Any) -> Sequence[Example] | None:
 
 
 def _checked_architectures(architectures: Any) -> list[str | Architecture]:
-    named = [architectures] if isinstance(architectures, str | Architecture) else architectures
+    named = [architectures] if isinstance(architectures, Architecture) else architectures
+    if isinstance(named, str):
+        named = [name for part in named.split(",") if (name := part.strip())]
     if isinstance(named, Sequence) and named and all(isinstance(each, str | Architecture) for each in named):
         return list(named)
-    raise UsageError(f"architectures: expected a name or a list of names, got {abridged(architectures)}")
+    raise UsageError(f"architectures: expected one name or several, got {abridged(architectures)}")
 
 
 def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ exemplars, and a plan counts as that of one question. A judge is one call more f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 
 from rewoo_bench.config.named import find_scorer
@@ -80,6 +80,8 @@ class RunEstimate:
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+    tokens_of_roles: Mapping[str, tuple[float, float]]
+    """Input and output of the roles that have a model of their own, and of every other one (`""`)."""
 
 
 async def estimate_run(
@@ -122,7 +124,8 @@ async def estimate_run(
         asked, made = round(len(some) * times), round(len(calls) * times)
         tokens = round(usage.input_tokens * times), round(usage.output_tokens * times)
         cost_usd = None if cost is None else cost * times
-        estimates.append(RunEstimate(architecture.name, asked, made, *tokens, cost_usd))
+        of_roles = {role: (each.input_tokens * times, each.output_tokens * times) for role, each in used.items()}
+        estimates.append(RunEstimate(architecture.name, asked, made, *tokens, cost_usd, of_roles))
     return estimates
 
 
@@ -139,13 +142,13 @@ def _total(costs: Sequence[float | None]) -> float | None:
     return sum(known) if len(known) == len(costs) else None
 
 
-def estimate_table(estimates: Sequence[RunEstimate]) -> str:
-    """A line for each architecture, and their sum."""
-    rows = [astuple(each) for each in estimates]
+def estimate_table(estimates: Sequence[RunEstimate], dollars: Sequence[float]) -> str:
+    """A line for each architecture with its dollars, and their sum."""
+    counts = [(each.questions, each.llm_calls, each.input_tokens, each.output_tokens) for each in estimates]
+    rows = list(zip([each.architecture for each in estimates], counts, dollars, strict=True))
     if len(rows) > 1:
-        _, *counts, costs = zip(*rows, strict=True)
-        rows.append(("all", *map(sum, counts), _total(costs)))
+        q, calls, given, written = map(sum, zip(*counts, strict=True))
+        rows.append(("all", (q, calls, given, written), sum(dollars)))
     cells = [["architecture", "questions", "LLM calls", "tokens in", "tokens out", "cost"]]
-    for name, *numbers, cost in rows:
-        cells.append([name, *(f"{count:,}" for count in numbers), "unknown" if cost is None else f"${cost:,.4f}"])
+    cells += [[name, *(f"{count:,}" for count in numbers), f"${usd:,.4f}"] for name, numbers, usd in rows]
     return "\n".join(text_table(cells))

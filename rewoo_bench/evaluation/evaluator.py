@@ -24,7 +24,6 @@ import anyio
 from rewoo_bench.calls.caps import Caps, GracefulShutdown, RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls, LiveModel
 from rewoo_bench.calls.meter import Limits, Meter, not_working
-from rewoo_bench.calls.other_questions import PromptWatch, RunQuestions
 from rewoo_bench.calls.recorded import RecordedModel
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
 from rewoo_bench.config.named import find_scorer
@@ -156,12 +155,9 @@ class Evaluator:
         live.accepted_before = journal is not None and journal.has_answers()
         if self.run_limits.run_tokens is not None or self.run_limits.run_cost is not None:
             live.caps = Caps(self.run_limits, totals, live.shutdown)
-        questions = RunQuestions(example.question for example in examples)
         tasks = (task for task in tasks_of(examples, architectures, trials) if str(task.key) not in finished)
         session = Session(
-            self.engine.ask
-            if self.engine
-            else partial(self.run_task, on_event=on_event, live=live, questions=questions),
+            self.engine.ask if self.engine else partial(self.run_task, on_event=on_event, live=live),
             tasks,
             totals,
             run_limits=self.run_limits,
@@ -181,9 +177,8 @@ class Evaluator:
         task: Task,
         on_event: Callable[[Task, Event], None] | None = None,
         live: LiveCalls | None = None,
-        questions: RunQuestions | None = None,
     ) -> Result:
-        """Asks one question of one architecture; `questions` are those of the run.
+        """Asks one question of one architecture.
 
         Errors of a question, a model, a runner or a tool are in the result; only `crashes.RUN_STOPPING` is raised.
         """
@@ -195,8 +190,7 @@ class Evaluator:
             with_gold = getattr(model, "with_gold", None)
             asked_model = with_gold(task.example) if with_gold else model
             models[role] = RecordedModel(recorder, asked_model) if recorder else LiveModel(live, asked_model)
-        watch = PromptWatch(questions, task.example) if questions else None
-        meter = Meter(models, self.limits, question=task.example.question, watch=watch, trial=task.trial)
+        meter = Meter(models, self.limits, question=task.example.question, trial=task.trial)
         place = getattr(task.architecture.runner, "question_places", nullcontext())
         begin = not (recorder and recorder.has_records)
         async with place, self.toolbox.servers(task.architecture, begin=begin) as servers:

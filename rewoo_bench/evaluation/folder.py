@@ -103,23 +103,19 @@ _OF_A_RUN = (MANIFEST, JOURNAL_FILE, QUESTIONS_FILE, CALLS_FILE, TRACES_FILE)
 def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
     """Locks the folder of a run, which is made for a new run.
 
-    Raises `UsageError` where another process has locked it, where a new run's folder holds a run already, where it
-    can't be written to, and for a link in the place of a file that a resumed run writes: it may lead anywhere.
+    Raises `UsageError` where another process has locked it, where a new run's folder holds a run already, and for a
+    link in the place of a file that a resumed run writes: it may lead anywhere. Raises `OSError` where it can't be
+    written to.
     """
     flag = "--out" if is_new else "--resume"
     busy = f"{flag}: another process is at work on this run: it has locked the folder {str(folder)!r}"
     with ExitStack() as stack:
-        try:
-            if is_new:
-                folder.mkdir(parents=True, exist_ok=True)
-            written = [*(folder / name for name in (*_OF_A_RUN, LOCK)), *folder.glob(f"{JOURNAL_FILE}-*")]
-            if not is_new and (link := next((path for path in written if path.is_symlink()), None)):
-                raise UsageError(f"{flag}: {str(link)!r} is a symbolic link; the files of a run lie in its own folder")
-            stack.enter_context(locked(folder / LOCK, busy))
-        except OSError as error:
-            raise UsageError(
-                f"{flag}: can't write into the folder {str(folder)!r}: {error.strerror or error}"
-            ) from None
+        if is_new:
+            folder.mkdir(parents=True, exist_ok=True)
+        written = [*(folder / name for name in (*_OF_A_RUN, LOCK)), *folder.glob(f"{JOURNAL_FILE}-*")]
+        if not is_new and (link := next((path for path in written if path.is_symlink()), None)):
+            raise UsageError(f"{flag}: {str(link)!r} is a symbolic link; the files of a run lie in its own folder")
+        stack.enter_context(locked(folder / LOCK, busy))
         if is_new:
             check_new(folder)
         yield

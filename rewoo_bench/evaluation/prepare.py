@@ -71,6 +71,25 @@ def costs_nothing(model: str) -> bool:
     return is_oracle(model) or model.startswith(REPLAY)
 
 
+def dollar_caps(options: RunOptions) -> tuple[float | None, float | None]:
+    """The caps of the run and of a question in dollars, each None where nothing that it counts costs money."""
+    paid = {role for role, model in options.role_models.items() if not costs_nothing(model.name)}
+    of_question = paid - {"judge"}  # whose calls aren't the question's
+    return options.run_cost if paid else None, options.question_cost if of_question else None
+
+
+def check_dollar_caps(options: RunOptions) -> None:
+    """Raises `UsageError` for a cap in dollars where nothing costs money, unless the run was begun with it."""
+    of_run, of_question = dollar_caps(options)
+    for flag, limit, kept in (
+        ("--run-cost", options.run_cost, of_run),
+        ("--question-cost", options.question_cost, of_question),
+    ):
+        if limit != kept and options.resume is None:
+            why = f"{options.model!r} costs nothing, so it would never end anything"
+            raise UsageError(f"{flag} {limit:g}: {why}; limit tokens (--run-tokens, --question-tokens)")
+
+
 def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | None) -> None:
     """Raises `UsageError` where a limit in dollars is set and the price of a model isn't known."""
     if prices is not None or costs_nothing(model):
@@ -218,14 +237,13 @@ def make_evaluator(
             max_retries=options.max_retries,
             limiter=limiters.get(wanted.name),
         )
-    paid = {role for role, model in options.role_models.items() if not costs_nothing(model.name)}
-    question_cost = options.question_cost if paid - {"judge"} else None  # a judge's calls aren't the question's
+    run_cost, question_cost = dollar_caps(options)
     return Evaluator(
         models=models,
         scoring=run.dataset.scorer,
         toolbox=run.toolbox,
         limits=Limits(options.question_tokens, options.question_time, question_cost),
-        run_limits=RunLimits(options.run_tokens, options.run_cost if paid else None, options.fail_on_error),
+        run_limits=RunLimits(options.run_tokens, run_cost, options.fail_on_error),
         judge=ModelJudge() if options.judge_model else None,
         recorder=recorder,
         grace_s=options.grace,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import time
@@ -30,8 +31,10 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         engine: Callable[[], str] | None = None,
+        calls: Callable[[], int] = lambda: 0,
     ) -> None:
         self._total = total
+        self._calls, self._calls_before = calls, calls()
         self._stream = stream or sys.stderr
         self._clock = clock
         self._engine = engine
@@ -68,6 +71,31 @@ class Progress:
             self._bar.update()
         elif self._shown:
             self._print_line()
+
+    @contextmanager
+    def moving(self) -> Iterator[None]:
+        """Every ten seconds of the body without an answer, shows the number of calls so far."""
+        later = asyncio.get_running_loop().call_later
+        timers: list[asyncio.TimerHandle] = []
+
+        def tick() -> None:
+            self._print_calls()
+            timers[:] = [later(_SECONDS_A_LINE, tick)]
+
+        timers.append(later(_SECONDS_A_LINE, tick))
+        try:
+            yield
+        finally:
+            timers[0].cancel()
+
+    def _print_calls(self) -> None:
+        now = self._clock()
+        if self._bar is not None:
+            self._bar.refresh()
+        elif self._shown and now - self._last >= _SECONDS_A_LINE:
+            self._last = now
+            so_far = f"{counted(self._calls() - self._calls_before, 'call')} so far"
+            print(f"{self._done}/{self._total} answers, {now - self._start:.0f} s, {so_far}", file=self._stream)
 
     def note(self, text: str) -> None:
         """Prints a line where progress is shown."""

@@ -47,6 +47,7 @@ from rewoo_bench.evaluation.inputs import (
 )
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
+    check_dollar_caps,
     connections,
     given_prices,
     make_evaluator,
@@ -64,7 +65,7 @@ from rewoo_bench.evaluation.resume import (
     now,
     sent_differences,
 )
-from rewoo_bench.evaluation.trust import remember
+from rewoo_bench.evaluation.trust import remember, was_begun_here
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
@@ -102,31 +103,24 @@ class Listeners:
     on_event: Callable[[Task, Event], None] | None = None
 
 
-def in_turn(first: Callable[[Result], None], second: Callable[[Result], None] | None) -> Callable[[Result], None]:
-    """A listener that calls both."""
-
-    def call(result: Result) -> None:
-        first(result)
-        if second is not None:
-            second(result)
-
-    return call
-
-
 async def run(
     options: RunOptions,
     python_inputs: PythonInputs = NOTHING_GIVEN,
     listeners: Listeners = Listeners(),
     *,
     signals: bool = True,
+    is_kept: bool = True,
     study: StudyRound | None = None,
 ) -> Outcome:
     """Runs the benchmark; every finished question is in the folder, whatever ends the run.
 
-    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `study` says
-    that this is a part of one.
+    With `signals`, Ctrl-C, SIGTERM and SIGHUP end the run in good order; without, they are the caller's. `is_kept` says
+    that the folder stays, so that it is worth naming, and `study` that this is a part of one.
+
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
+    if study is None:  # whose cap is for all its runs, those of an oracle among them
+        check_dollar_caps(options)
     chosen = with_recorded_ids(options)
     declared = options = with_first_questions(chosen) if study is None else chosen
     if study is not None and study.run_cost is not None:  # of this session alone: the manifest keeps what was declared
@@ -145,16 +139,12 @@ async def run(
             )
         if options.accept_loss:
             manifest = manifest.model_copy(update={"recorded_calls": opened.journal.recorded_calls})
-        if options.otel:
-            try:
-                from rewoo_bench.evaluation.telemetry import exporting
-            except ImportError:
-                raise UsageError("--otel needs OpenTelemetry: pip install 'rewoo-bench[otel]'") from None
-            export = stack.enter_context(exporting(options.otel, manifest.run_id))
-            listeners = replace(listeners, on_result=in_turn(export, listeners.on_result))
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         write_manifest(folder, manifest)
-        remember(manifest.as_json())
+        if options.progress and is_kept:
+            say(f"writing to {folder}")  # where to look at once, and after an interruption
+        if is_kept:
+            remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
         live = frozenset({"judge"} if judged_live else ())
         recorder = Recorder(opened.journal, replay=prepared_run.replay, live_roles=live, cache=prepared_run.cache)
@@ -221,11 +211,11 @@ async def _evaluated(
         done=(done := len(opened.journal.finished())),
         shown=options.progress,
         engine=evaluator.engine.state if evaluator.engine else None,
+        calls=lambda: opened.journal.recorded_calls,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
     for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
         progress.note(note)
-    progress.note(f"writing to {folder}")  # where to look at once, and after an interruption
 
     end = Outcome(folder, tasks, opened.shared)
     try:
@@ -250,7 +240,8 @@ async def _evaluated(
             facts["refused_requests"] = dict(prepared_run.gateway.refused)
         if evaluator.engine is not None:
             facts["sent"] |= evaluator.engine.sent
-        remember({**manifest.as_json(), "sent": facts["sent"]})
+        if was_begun_here(manifest.as_json()):
+            remember({**manifest.as_json(), "sent": facts["sent"]})
         questions = {example.id: example.question for example in prepared_run.dataset.examples}
         rows = await _write_tables(opened, prepared_run.replay, manifest, questions, end, facts)
     is_empty = options.resume is None and not opened.journal.has_answers_or_bills()
@@ -282,14 +273,15 @@ async def _ask(
             listeners.on_result(result)
 
     try:
-        totals = await evaluator.run(
-            shuffled(prepared_run.dataset.examples, options.seed),
-            prepared_run.architectures,
-            trials=options.trials,
-            store=opened.store,
-            on_result=on_result,
-            on_event=listeners.on_event,
-        )
+        with progress.moving():
+            totals = await evaluator.run(
+                shuffled(prepared_run.dataset.examples, options.seed),
+                prepared_run.architectures,
+                trials=options.trials,
+                store=opened.store,
+                on_result=on_result,
+                on_event=listeners.on_event,
+            )
     except (RunStopped, ModelGone, JournalError, HarnessFault) as stop:
         end.reason, end.cap = str(stop), stop if isinstance(stop, CapReached) else None
         end.has_repeated_crash = isinstance(stop, RepeatedCrash)

@@ -5,10 +5,9 @@ runner -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -16,19 +15,16 @@ import anyio
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorded import recorded_tools
 from rewoo_bench.calls.recorder import QuestionRecorder
-from rewoo_bench.config.named import checked_tools, named_settings
 from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.replies import FINISH
-from rewoo_bench.runners.notation.tools import form
 from rewoo_bench.system.http_session import open_session
-from rewoo_bench.text.redaction import hide_credentials, of_environment
-from rewoo_bench.text.tokens import ToolSize, count_tokens, count_tool
+from rewoo_bench.text.redaction import of_environment
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
 from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, ResultLimit, limited
-from rewoo_bench.tools.mcp_server import TIMEOUT_S, McpServers, QuestionServers
+from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
@@ -162,50 +158,3 @@ class Toolbox:
 
 _pages_of = lru_cache(maxsize=128)(DocumentPages)
 """The pages of a question, indexed once for all its architectures."""
-_BUNDLED = {made.name: made for made in (Search, Lookup, LLM, Calculator, Wikipedia)}
-
-
-async def tool_sizes(
-    mcp: Sequence[str] = (), tools: Sequence[str] = (), timeout_s: float = TIMEOUT_S
-) -> list[ToolSize]:
-    """What tools take of each prompt in tokens, without a model and without a run; the largest first.
-
-    The servers of `mcp` are started for it; `tools` are names or import paths. Of ["uvx mcp-server-time"]:
-    [ToolSize(name="get_current_time", source="uvx mcp-server-time", schema=181, line=45), …]
-
-    Raises `UsageError` for a server that can't be used and for two tools of one name, `SpecError` for an unknown tool.
-    """
-    found = [_size(tool, "--tools") for given in checked_tools(tools, "--tools") for tool in _named(given)]
-    async with McpServers(timeout_s) as servers:
-        for address in dict.fromkeys(mcp):
-            server = await servers.connect(address)
-            offered = (server.tool(remote, name) for name, remote in server.names.items())
-            found += [_size(tool, hide_credentials(address)) for tool in offered]
-    names = [size.name for size in found]
-    if twice := next((size for size in found if names.count(size.name) > 1), None):
-        sources = " and ".join(repr(size.source) for size in found if size.name == twice.name)
-        raise UsageError(
-            f"two tools have the name {twice.name!r}, of {sources}; give one a prefix: --mcp '[prefix=other] …'"
-        )
-    return sorted(found, key=lambda size: (-size.schema, size.name))
-
-
-def _named(given: str) -> list[Tool]:
-    name, settings = named_settings(given, "--tools")
-    if settings.recording:
-        recording = Recording.read(Path(settings.recording))
-        task = recording.of_task("")
-        return [task.tool(remote, name) for name, remote in recording.names().items()]
-    factory = find_factory(name, settings, f"--tools: {given}")
-    if factory is None:
-        return [_BUNDLED[name]]  # type: ignore[list-item]  # a class has the three as its attributes
-    supplies = Supplies((), DocumentPages(()), Meter({}))
-    factory.check(supplies, f"--tools: {given}")
-    tool = factory.tool(supplies)
-    tool.name = name  # what a model reads is what it may call
-    return [tool]
-
-
-def _size(tool: Tool, source: str) -> ToolSize:
-    line = count_tokens(f"{form(tool, 'text')}: {tool.description}")
-    return ToolSize(tool.name, source, count_tool(tool), line)

@@ -149,8 +149,6 @@ def read_baseline(path: Path) -> Baseline:
         return Baseline.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise DataError(f"no such baseline: {str(path)!r}; expected a run folder, or a file of {way}") from None
-    except OSError as error:
-        raise DataError(f"{path}: can't be read: {error.strerror or error}") from None
     except pydantic.ValidationError as error:
         fault = error.errors()[0]
         what = ": ".join(filter(None, [".".join(map(str, fault["loc"])), fault["msg"]]))

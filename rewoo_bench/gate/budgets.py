@@ -1,4 +1,4 @@
-"""budgets.toml, and the checks of a run's rows, or of the schemas of tools (`[[tools]]`), against it.
+"""budgets.toml, and the checks of a run's rows against it.
 
     [[budget]]
     architecture = "rewoo"
@@ -56,27 +56,6 @@ class _Table(BaseModel):
     """A table of budgets.toml: a misspelt key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Most(_Table):
-    """The largest number that is allowed."""
-
-    max: int = Field(ge=0, strict=True)
-
-
-class ToolBudget(_Table):
-    """A `[[tools]]`: limits of the tools of one MCP server, or of all tools of the command."""
-
-    server: str | None = None
-    total_tokens: Most | None = None
-    tokens_per_tool: Most | None = None
-    number_of_tools: Most | None = None
-
-    @model_validator(mode="after")
-    def _limits_something(self) -> ToolBudget:
-        if self.total_tokens is self.tokens_per_tool is self.number_of_tools is None:
-            raise ValueError("a budget of tools limits nothing")
-        return self
 
 
 BUDGETED = ("llm_calls", "tool_calls", "total_tokens", "input_tokens", "output_tokens", "cost_usd", "latency_s")
@@ -162,18 +141,12 @@ class Budgets(_Table):
     """budgets.toml."""
 
     budget: tuple[Budget, ...] = ()
-    tools: tuple[ToolBudget, ...] = ()
-
-
-def read_tool_budgets(path: Path) -> tuple[ToolBudget, ...]:
-    """The `[[tools]]` of a file, at least one. Raises `SpecError`."""
-    if not (budgets := read_spec(path, Budgets).tools):
-        raise SpecError(f"{path}: has no [[tools]], the budget of tool schemas")
-    return budgets
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """The `[[budget]]` of a file, at least one. Raises `SpecError`."""
+    if not path.exists():  # worded as of a baseline
+        raise SpecError(f"no such budgets: {str(path)!r}; expected a file with a [[budget]]")
     if not (budgets := read_spec(path, Budgets).budget):
         raise SpecError(f"{path}: has no [[budget]], the budget of a run")
     groups = [budget.group for budget in budgets]

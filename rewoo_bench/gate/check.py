@@ -39,7 +39,7 @@ from rewoo_bench.gate.count_checks import (
 )
 from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Group, Status, Verdict, too_many_failed
 from rewoo_bench.runs.folder import load_table
-from rewoo_bench.runs.manifest import Manifest, changed_values, read_manifest
+from rewoo_bench.runs.manifest import Manifest, changed_values, read_manifest, resume_command
 from rewoo_bench.runs.rows import Rows, mean_over_questions
 from rewoo_bench.text.argument_checks import abridged, check_switches
 from rewoo_bench.text.words import counted
@@ -76,11 +76,14 @@ def check_run(
     """The verdict on the run in a folder. Raises `UsageError` where there are neither budgets nor a baseline."""
     if budgets is None and baseline is None:
         raise UsageError("nothing to compare the run with: give --budgets, --baseline or both")
+    if read_manifest(Path(run)).status == "running":  # its tables, if there are any, are an earlier session's
+        advice = f"if it was killed, go on with: {resume_command(Path(run))}"
+        return Verdict((), incomplete="the run isn't finished", notes=(advice,))
     manifest, rows, reason = _read_run(Path(run))
     limits = read_budgets(Path(budgets)) if budgets is not None else ()
     before = open_baseline(baseline) if baseline is not None else None
     if reason and not allow_incomplete:
-        return Verdict((), incomplete=reason)
+        return Verdict((), incomplete=reason, notes=("--allow-incomplete judges the rows there are",))
     rows, pricing = with_dollars([run], rows, {manifest.run_id: manifest})
     checks = [*_missing_rows(manifest, rows), *check_budgets(limits, rows)]
     notes = [of_dollars(pricing)] if pricing.under and any("usd" in check.metric for check in checks) else []
@@ -111,13 +114,12 @@ def _read_run(run: Path) -> tuple[Manifest, Rows, str | None]:
     """A run's manifest and rows, and why the means of its rows aren't those of all its questions, where they aren't."""
     manifest, rows = read_manifest(run), Rows(load_table(run))
     if manifest.status != "done":
-        return manifest, rows, manifest.reason or f"its status is {manifest.status!r}"
+        return manifest, rows, manifest.reason or "it isn't finished"
     if not len(rows):
         return manifest, rows, "it has no rows"
     reason, asked = None, len(manifest.architectures) * _rows_of_each(manifest)
     if failures := int(rows.failed.sum()):
-        advice = "--resume tries them again, --allow-incomplete leaves them out"
-        reason = f"{failures:,} of {counted(len(rows), 'row')} failed; {advice}"
+        reason = f"{failures:,} of {counted(len(rows), 'row')} failed; --resume tries them again"
     elif len(rows) < asked:
         reason = f"it has {len(rows)} of {counted(asked, 'row')}"
     return manifest, rows, reason

@@ -6,22 +6,15 @@ Check("growth", "fail", Group("rewoo", "sample", "oracle"), "total_tokens",
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
-from xml.etree import ElementTree
-
-import numpy as np
 
 from rewoo_bench.analysis.stats.paired import FEWEST
 from rewoo_bench.errors import UsageError
-from rewoo_bench.runs.rows import Rows, averaged
 from rewoo_bench.system.files import replaced
-from rewoo_bench.text.escaping import plain_markdown, terminal
+from rewoo_bench.text.escaping import plain_markdown
 from rewoo_bench.text.tables import markdown_table, text_table
 from rewoo_bench.text.words import counted
 
@@ -148,7 +141,7 @@ def amount(metric: str, value: float | None) -> str:
     """
     if value is None:
         return "unknown"
-    named = {"rows": 0, "number_of_tools": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
+    named = {"rows": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
     decimals = named.get(metric, 1 if "tokens" in metric else 2)
     text = f"{value:,.{decimals}f}"
     if abs(value - float(text.replace(",", ""))) > 0.01 * abs(value):
@@ -164,17 +157,6 @@ def amount(metric: str, value: float | None) -> str:
 # rewoo, sample, oracle
 #   fail  total_tokens +42.0 a question, 1,283.0 -> 1,325.0 (+3.3%), 2% is allowed; the planner's …
 #         sample-017 +42 (planner, 1,290 -> 1,332)
-
-
-_UNITS = {
-    "total_tokens": "tokens/question",
-    "input_tokens": "tokens/question",
-    "output_tokens": "tokens/question",
-    "llm_calls": "calls/question",
-    "tool_calls": "calls/question",
-    "cost_usd": "USD/question",
-}
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -208,7 +190,7 @@ def verdict_markdown(verdict: Verdict) -> str:
 def _headline(verdict: Verdict) -> str:
     """`FAILED: 2 of 31 checks, 1 warning`."""
     if verdict.incomplete is not None:
-        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged, --allow-incomplete judges the rows there are"
+        return f"INCOMPLETE: {verdict.incomplete}; nothing was judged"
     checks, warnings = counted(len(verdict.checks), "check"), counted(len(verdict.warnings), "warning")
     if verdict.undecided:
         warnings += f", can't tell {counted(len(verdict.undecided), 'time')}"
@@ -217,7 +199,7 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _size(verdict: Verdict) -> Iterator[str]:
-    """`n = 5 questions`, a warning where these are few, and the notes; no size where tools are judged."""
+    """`n = 5 questions`, a warning where these are few, and the notes."""
     sizes = [check.n for check in verdict.checks if check.n]
     if sizes:
         least, most = min(sizes), max(sizes)
@@ -272,65 +254,6 @@ def _room(check: Check) -> str:
         return "-" if check.least else "0.0%" if not check.measured else "none"
     room = inside / check.limit
     return f"{room:.1%}" if room > -9 else f"{1 - room:,.3g} times the limit"
-
-
-def junit(verdict: Verdict) -> str:
-    """A test case a check, in the form that Jenkins' schema (junit-10.xsd) and GitLab take.
-
-    A warning passes, with its text as the case's output; an incomplete run is one failed case.
-    """
-    incomplete = verdict.incomplete is not None
-    counts = {"tests": len(verdict.checks) + incomplete, "failures": len(verdict.failures) + incomplete, "errors": 0}
-    attributes = {"name": "rewoo-bench gate", **{name: str(count) for name, count in counts.items()}}
-    root = ElementTree.Element("testsuites", attributes)
-    suite = ElementTree.SubElement(root, "testsuite", {**attributes, "skipped": "0", "time": "0"})
-    for check in verdict.checks:
-        place = ".".join(_sound(part).replace(".", "_") for part in check.group)  # dots part packages in most viewers
-        named = {"classname": place, "name": _sound(f"{check.name} ({check.kind})"), "time": "0"}
-        case = ElementTree.SubElement(suite, "testcase", named)
-        if check.status == "fail":
-            failure = ElementTree.SubElement(case, "failure", {"type": check.kind, "message": _sound(check.text)})
-            failure.text = _sound("\n".join([check.text, *map(str, check.grown)]))
-        elif check.status == "warn":
-            ElementTree.SubElement(case, "system-out").text = _sound(f"warning: {check.text}")
-    if verdict.incomplete is not None:
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "run", "name": "is complete", "time": "0"})
-        ElementTree.SubElement(case, "failure", {"type": "incomplete", "message": _sound(verdict.incomplete)})
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
-
-
-def _sound(value: str) -> str:
-    """Without what XML can't hold, raw control characters, and lines that are commands to GitHub's runner."""
-    return terminal(_NOT_IN_XML.sub("?", value))
-
-
-def tracked(rows: Rows) -> str:
-    """Means over questions as github-action-benchmark takes them (`tool: customSmallerIsBetter`).
-
-    Failed questions are in no mean; `extra` has their number. A group without a mean has no point.
-    """
-    points = []
-    for key, group in rows.groups(*Group._fields).items():
-        scored = group.where(~group.left_out)
-        n, failed = len(np.unique(scored.question)), len(group) - len(scored)
-        size = f"n = {counted(n, 'question')}" + (f" ({counted(len(scored), 'row')})" if len(scored) != n else "")
-        size += f", {failed} failed left out" if failed else ""
-        for metric, unit in _UNITS.items():
-            values = scored[metric]
-            if not len(values) or not np.isfinite(values).all():
-                continue  # an unknown cost is no point, least of all 0
-            (means,) = averaged(scored.question, values)
-            points.append(
-                {
-                    "name": f"{' / '.join(key)}: {metric}",
-                    "unit": unit,
-                    "value": round(float(means.mean()), 8),
-                    "range": f"± {1.96 * float(means.std()) / math.sqrt(len(means)):.4g}",
-                    "extra": f"{size}, p95 = {np.quantile(values, 0.95):.6g}, max = {values.max():.6g}",
-                }
-            )
-    return json.dumps(points, indent=2, allow_nan=False) + "\n"
 
 
 def write_output(path: Path, content: str, flag: str, *, append: bool = False) -> None:

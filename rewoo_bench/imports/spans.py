@@ -1,7 +1,7 @@
 """OpenTelemetry spans -> the nodes of a tree (tree.py).
 
     {"resourceSpans": […]}                        OTLP in JSON, as a collector writes it; resourceLogs for their events
-    {"name": …, "context": {"trace_id": …}, …}    a span as the console exporter and `rewoo-bench run --otel FILE` do
+    {"name": …, "context": {"trace_id": …}, …}    a span as the console exporter writes it
 
 A span is a model's call, a tool's, an agent's, or none of these, in the names of the GenAI conventions (1.27 to 1.37
 and later), of OpenInference, of Traceloop, of Langfuse's SDK, of the Vercel AI SDK (up to 6) or of Google's ADK.
@@ -18,7 +18,6 @@ from rewoo_bench.imports.record import (
     RecordedTrajectory,
     Unreadable,
     as_time,
-    as_verdict,
     counted_usage,
     first_of,
     number,
@@ -138,19 +137,7 @@ def read_spans(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
         if log["log"] in spans:
             spans[log["log"]]["events"].append(log)
     nodes = [_node(span) for span in spans.values()]
-    yield from trajectories_of(nodes, default_task, _own_facts(spans.values()))
-
-
-def _own_facts(spans: Any) -> dict[str, Any]:
-    """What `rewoo-bench run --otel` says of a question."""
-    for span in spans:
-        found = span["attributes"]
-        if "rewoo_bench.example.id" in found:
-            solved = as_verdict(found.get("rewoo_bench.exact_match"))
-            trial = number(found.get("rewoo_bench.trial"))
-            facts = {"task": str(found["rewoo_bench.example.id"]), "solved": solved}
-            return {**facts, "trial": None if trial is None else int(trial)}
-    return {}
+    yield from trajectories_of(nodes, default_task)
 
 
 _OPERATIONS: Mapping[str, Kind] = {

@@ -323,7 +323,7 @@ def _told(run: NamedRun) -> Iterator[tuple[str, str]]:
                 yield id_, text
     except FileNotFoundError:
         raise DataError(f"{run.folder}: it has no {TRACES_FILE}, where the questions' texts are") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise DataError(f"{path}: can't be read: {error}") from None
 
 

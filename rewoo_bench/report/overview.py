@@ -55,7 +55,6 @@ _SECONDS = {"p50 s": "latency_s", "working s": "working_s", "start-up s": "start
 def overview(
     rows: pd.DataFrame,
     manifests: Manifests,
-    folders: Sequence[Path],
     pricing: Pricing | None = None,
     *,
     texts: bool = True,
@@ -67,9 +66,7 @@ def overview(
     comparison, systems, sentences = None, tuple[System, ...](), []
     notes = list(_without_answers(rows, texts=texts))
     try:
-        comparison = compare(
-            rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing, folders=folders
-        )
+        comparison = compare(rows, manifests=manifests, intersect=True, within_model=True, pricing=pricing)
     except UsageError as error:
         notes += [*unfinished(manifests), str(error)]
     else:
@@ -91,7 +88,7 @@ def overview(
         "flags": FLAGS,
         "sentences": sentences,
         "notes": notes,
-        "threats": list(_caveats(rows, manifests, folders, comparison)),
+        "threats": list(_caveats(rows, manifests, comparison)),
         "manifests": [manifest.as_json() for manifest in manifests.values()],
     }
 
@@ -187,12 +184,10 @@ def _without_answers(rows: pd.DataFrame, *, texts: bool) -> Iterator[str]:
         yield f"{name}{where} {did} ({ends}){why}"
 
 
-def _caveats(
-    rows: pd.DataFrame, manifests: Manifests, folders: Sequence[Path], comparison: Comparison | None
-) -> Iterator[str]:
+def _caveats(rows: pd.DataFrame, manifests: Manifests, comparison: Comparison | None) -> Iterator[str]:
     """Reasons to doubt the figures, what a row is flagged for first; and what the sentences take for granted."""
     said = comparison.warnings if comparison else ()
-    yield from (sentence(line) for line in flag_lines(Rows(rows), folders) if line not in said)
+    yield from (sentence(line) for line in flag_lines(Rows(rows)) if line not in said)
     questions = len(rows[["dataset", "example_id"]].drop_duplicates())  # those of two data sets may have the same ids
     if questions < FEW_QUESTIONS:
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."

@@ -82,7 +82,7 @@ def compare(
             raise UsageError(
                 "prices: they are of a run's calls.parquet; give the run's folder in the place of its rows"
             )
-        rows, pricings, paths = frame_of(runs[0]), list[Pricing](), list[Path]()
+        rows, pricings = frame_of(runs[0]), list[Pricing]()
     else:
         paths = list(dict.fromkeys(Path(_folder(run)) for run in runs))
         rows, read = load(*paths), read_manifests(*paths)
@@ -96,7 +96,6 @@ def compare(
         by=by,
         pricing=pricings[0] if pricings else None,
         under=pricings if len(pricings) > 1 else (),
-        folders=paths,
     )
 
 

@@ -25,6 +25,7 @@ from rewoo_bench.report.alignment import Cells, beside, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
 from rewoo_bench.report.trajectories import Trajectories
 from rewoo_bench.runs.folder import load, manifests
+from rewoo_bench.runs.rows import ended_unanswered
 from rewoo_bench.text.argument_checks import check_known
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.words import counted
@@ -49,7 +50,7 @@ class ShownQuestions(JupyterMixin):
         question: str | None,
         architectures: Sequence[str],
         *,
-        failed: bool,
+        unanswered: bool,
         only_right: str | None,
         limit: int,
         sample: int | None = None,
@@ -65,12 +66,9 @@ class ShownQuestions(JupyterMixin):
         check_known("architecture", [only_right] if only_right else [], labels, "--only-right")
         self._chosen = [i for i, label in enumerate(labels) if not architectures or label in architectures]
         lines = self._named(question) if question is not None else list(range(len(self._table.lines)))
-        if question is None and failed:
-            lines = [
-                line
-                for line in lines
-                if any(each["outcome"][line] == FAILED or each["stop"][line] == "agent_failed" for each in systems)
-            ]
+        if question is None and unanswered:
+            stops = [systems[i]["stop"] for i in self._chosen]
+            lines = [line for line in lines if any(ended_unanswered(stop[line]) for stop in stops)]
         if question is None and only_right:
             right = {line: [each["label"] for each in systems if each["outcome"][line] == RIGHT] for line in lines}
             lines = [line for line in lines if right[line] == [only_right]]
@@ -206,17 +204,17 @@ def show(
     question: str | None = None,
     *,
     architectures: Sequence[str] = (),
-    failed: bool = False,
+    unanswered: bool = False,
     only_right: str | None = None,
     limit: int = 10,
 ) -> ShownQuestions:
     """The steps of each architecture on a question of a finished run, the same look-ups in one row.
 
     `question` is an id, or a part of the question's text. Without one: the first `limit` questions, those that an
-    architecture failed on (`failed`), or those that one architecture alone has right (`only_right`).
+    architecture ended without an answer (`unanswered`), or those that one alone has right (`only_right`).
     Raises `UsageError` for an unknown architecture, and `DataError` for an unknown question or what is no run.
     """
     if not isinstance(run, str | Path):
         raise UsageError(f"expected the folder of a run, got {run!r}")
     names = [architectures] if isinstance(architectures, str) else architectures
-    return ShownQuestions(Path(run), question or None, names, failed=failed, only_right=only_right, limit=limit)
+    return ShownQuestions(Path(run), question or None, names, unanswered=unanswered, only_right=only_right, limit=limit)

@@ -89,7 +89,7 @@ def read_page(
         for run, manifest in manifests(tables).items()
     }
     pricing = pricing_of(runs, rows, present)
-    head = overview(rows, present, runs, pricing, texts=texts)
+    head = overview(rows, present, pricing, texts=texts)
     return {**head, "texts": texts, "figures": [], "claims": [], "planned": []}, question_table(
         pricing.of(rows), texts=texts
     )

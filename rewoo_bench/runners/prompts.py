@@ -126,7 +126,7 @@ def read_prompt(path: Path) -> str:
     except FileNotFoundError:
         outside = "; it is outside the folder: copy it too" if ".." in path.parts else ""
         raise SpecError(f"no such prompt file: {path}{outside}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise SpecError(f"can't read {path}: {error}") from None
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -176,16 +175,11 @@ def _trial_seed(source: QuestionSource) -> int | None:
 
 
 def _usage_source(calls: Sequence[Any]) -> str | None:
-    """`provider`, `inconsistent`, `estimated` or `mixed`; None without a call that was answered or paid for."""
-    sources = {call.call_cost.usage_source for call in calls}
+    """`provider`, `inconsistent`, `estimated` or `mixed` of the answered calls, else of those that were paid for."""
+    sources = {call.call_cost.usage_source for call in [c for c in calls if c.status == "ok"] or calls}
     if "inconsistent" in sources and "estimated" not in sources:
         return "inconsistent"
     return "mixed" if len(sources) > 1 else next(iter(sources), None)
-
-
-def trace_id_of(run_id: str, task: object) -> str:
-    """The id of a question's OpenTelemetry trace, 32 hexadecimal digits: the same in every session of a run."""
-    return sha256(f"{run_id} {task}".encode()).hexdigest()[:32]
 
 
 def _latency_s(call: Any) -> float | None:
@@ -366,8 +360,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column(
         "usage_source", TEXT,
-        "who counted the tokens: `provider`, `estimated` (a tokenizer), `mixed`, or `inconsistent`: the provider, "
-        "whose total isn't the sum of its parts in some call, so that the parts were counted",
+        "who counted the tokens of the answered calls: `provider`, `estimated` (a tokenizer), `mixed`, or "
+        "`inconsistent`: the provider, whose total isn't the sum of its parts in some call, so that the parts were "
+        "counted. What failed attempts add to `billed_tokens` and `cost_usd` may be estimated beside any of them",
         lambda q: _usage_source(q.counted), null="where no call was answered or paid for", is_category=True,
     ),
     Column(
@@ -388,8 +383,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
-        "`other_question`: a prompt holds the text of another question. `no_call`: a later trial was answered without "
-        "a call. `dropped_fields`: fields of an agent's requests weren't passed on.", lambda q: list(q.result.flags),
+        "`no_call`: a later trial was answered without a call. `dropped_fields`: fields of an agent's requests weren't "
+        "passed on.", lambda q: list(q.result.flags),
     ),
     Column(
         "loop_step", INT,
@@ -401,11 +396,6 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: q.loop[1], null="where no model call was seen",
     ),
     Column("started_at", MOMENT, "when the question began, UTC", lambda q: q.result.started_at),
-    Column(
-        "trace_id", TEXT, "id of its OpenTelemetry trace",
-        lambda q: trace_id_of(q.run["run_id"], q.result.task.key) if q.run.get("trace_id") else None,
-        of_run=lambda run: run.run_id if run.options.otel else None, null="without `--otel`",
-    ),
 )  # fmt: skip
 
 _TOOL = "for a tool"
@@ -462,6 +452,16 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
         _of_model("call_cost.billed.output_tokens"), null=_TOOL,
     ),
     Column(
+        "billed_cached_input_tokens", LONG,
+        "part of the billed tokens that the provider read from its cache, failed attempts included",
+        _of_model("call_cost.billed.cached_input_tokens"), null=_TOOL,
+    ),
+    Column(
+        "billed_cache_write_tokens", LONG,
+        "part of the billed tokens that the provider wrote into its cache, failed attempts included",
+        _of_model("call_cost.billed.cache_write_tokens"), null=_TOOL,
+    ),
+    Column(
         "context_tokens", LONG, "part of the prompt, by the pinned tokenizer: instructions and tools",
         _of_model("prompt_parts.context"), null=_TOOL,
     ),
@@ -507,8 +507,8 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column(
         "usage_source", TEXT,
-        "who counted the tokens: `provider`, `estimated` (a tokenizer), or `inconsistent`: the provider, whose total "
-        "isn't the sum of its parts, so that the parts were counted",
+        "who counted the tokens of the answer: `provider`, `estimated` (a tokenizer), or `inconsistent`: the provider, "
+        "whose total isn't the sum of its parts, so that the parts were counted",
         lambda c: c.call.call_cost.usage_source if c.call.kind == "model" and _was_counted(c.call) else None,
         null="for a tool, and where the call was neither answered nor paid for",
     ),

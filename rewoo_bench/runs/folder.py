@@ -108,7 +108,7 @@ def no_table(folder: Path, lacks: str = QUESTIONS_FILE) -> DataError:
         return no_run(folder, lacks)
     name, command = repr(str(folder)), resume_command(folder)
     if read_manifest(folder).status == "running":
-        return DataError(f"{name} has no tables yet: the run was killed; finish it with: {command}")
+        return DataError(f"{name} has no tables yet: the run isn't finished; if it was killed, go on with: {command}")
     if (folder / JOURNAL_FILE).is_file():
         return DataError(f"{name} has lost its {lacks}; write it again from the journal with: {command}")
     return DataError(f"{name} has lost its {lacks} and {JOURNAL_FILE}; make the run again")

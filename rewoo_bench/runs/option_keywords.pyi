@@ -55,4 +55,3 @@ class OptionKeywords(TypedDict, total=False):
     accept_loss: bool
     progress: bool
     report: bool
-    otel: str | None

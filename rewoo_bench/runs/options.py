@@ -295,10 +295,6 @@ class RunOptions:
         True, group=OUTPUT, role=UNSAVED, flags=("--no-progress",), help="Print no progress on standard error.",
     )
     report: bool = option(True, group=OUTPUT, role=SESSION, help="Write report.html into the run's folder at its end.")
-    otel: str | None = option(
-        None, group=OUTPUT, role=UNSAVED, metavar="URL",
-        help="Export finished questions as OpenTelemetry spans to this OTLP endpoint (http://localhost:4318).",
-    )
     # fmt: on
 
     def __post_init__(self) -> None:

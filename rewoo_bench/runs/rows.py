@@ -9,10 +9,9 @@ which are in no mean, which are an oracle's, and subsets by question.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from rewoo_bench.config.names import REPLAY, is_oracle, model_label
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
-from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE
+from rewoo_bench.runs.folder import QUESTIONS_FILE
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
 
@@ -207,37 +206,20 @@ def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
 UNMETERED = "unmetered"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
-    "other_question": "sent a prompt that holds the text of another question of the run",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
 }
 """What each flag of a row says of its question, the worst first."""
-_MOST_ADDRESSES = 3
 
 
-def flag_lines(rows: Rows, folders: Sequence[Path] = ()) -> Iterator[str]:
-    """A line for each flag and architecture, and where agents connected to beside the gateway, as traces have it."""
-    connected: dict[str, Counter[str]] = {}
-    for folder in folders:
-        with suppress(OSError, ValueError), (folder / TRACES_FILE).open(encoding="utf-8") as lines:
-            for trace in (json.loads(line) for line in lines if '"connections"' in line):
-                if seen := (trace.get("notes") or {}).get("connections"):
-                    connected.setdefault(str(trace["architecture"]), Counter()).update(map(str, seen))
-    addresses = {}
-    for name, found in connected.items():
-        more = f" and {len(found) - _MOST_ADDRESSES} more" if len(found) > _MOST_ADDRESSES else ""
-        addresses[name] = ", ".join(address for address, _ in found.most_common(_MOST_ADDRESSES)) + more
+def flag_lines(rows: Rows) -> Iterator[str]:
+    """A line for each flag and architecture."""
     architectures = rows["architecture"].tolist()
     flagged = zip(rows["flags"], architectures, strict=True)
     counts = Counter((flag, name) for flags, name in flagged for flag in flags)
     for flag, name in sorted(counts, key=lambda key: [*FLAGS, key[0]].index(key[0])):
         asked = architectures.count(name)
-        line = f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
-        where = addresses.pop(name, None) if flag == UNMETERED else None
-        yield f"{line}; its processes connected to {where}" if where else line
-    for name, where in addresses.items():
-        if name in architectures:
-            yield f"{name}: its processes connected to {where} beside the gateway, as tools of its own may do"
+        yield f"{name} {FLAGS.get(flag, 'is flagged')} ({flag}): {counts[flag, name]:,} of {asked:,} rows"
 
 
 # Rows that are in no mean: they show nothing about what an architecture costs.
@@ -257,6 +239,11 @@ def left_out(rows: Rows | pd.DataFrame) -> NDArray[np.bool_]:
 def failed(rows: Rows | pd.DataFrame) -> NDArray[np.bool_]:
     """A mask over rows of questions.parquet: True where the infrastructure failed the question."""
     return Rows.of(rows).failed
+
+
+def ended_unanswered(stop_reason: str | None) -> bool:
+    """Whether a question with this stop reason ended without an answer; one that wasn't asked has none."""
+    return bool(stop_reason) and stop_reason != "answered"
 
 
 def common_error(rows: pd.DataFrame) -> str:
@@ -283,19 +270,32 @@ ORACLE_COLUMN = "oracle"
 
 def answers_of_oracle(model: str) -> bool | None:
     """Whether a model's answers are an oracle's; of a replay, those of its recorded run. None where nothing says it."""
-    seen: set[str] = set()
-    while model.startswith(REPLAY) and model not in seen:
-        seen.add(model)
-        folder = Path(model.removeprefix(REPLAY))
+    for name in _models_behind(model):
+        if not name.startswith(REPLAY):
+            return is_oracle(name)
         # A run that was killed before its tables were written has only the manifest and the journal.
-        with suppress(pa.ArrowException, OSError), pq.ParquetFile(folder / QUESTIONS_FILE) as file:
+        file_of_run = Path(name.removeprefix(REPLAY)) / QUESTIONS_FILE
+        with suppress(pa.ArrowException, OSError), pq.ParquetFile(file_of_run) as file:
             if values := file.read(columns=[ORACLE_COLUMN])[ORACLE_COLUMN].drop_null().to_pylist():
                 return any(values)
-        try:
-            model = str(read_manifest(folder).options.get("model", ""))
-        except DataError:  # a journal is enough to replay
-            return None
-    return is_oracle(model)
+    return None
+
+
+def recorded_model(model: str) -> str:
+    """The model that answered: of a replay that of its recorded run, where that run's folder says it."""
+    *_, last = _models_behind(model)
+    return last
+
+
+def _models_behind(model: str) -> Iterator[str]:
+    """A model, and of a replay the model of its recorded run, which may be a replay, too."""
+    seen: set[str] = set()
+    while model not in seen:
+        yield model
+        seen.add(model)
+        if model.startswith(REPLAY):
+            with suppress(DataError):  # a journal is enough to replay
+                model = str(read_manifest(Path(model.removeprefix(REPLAY))).options.get("model", model))
 
 
 # Rows of questions.parquet, split by the kind of question.

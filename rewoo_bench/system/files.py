@@ -104,7 +104,7 @@ def removed_unless_written(*parts: Path) -> Iterator[None]:
     """Removes partial files when writing them fails."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # Ctrl-C, too
         for part in parts:
             part.unlink(missing_ok=True)
         raise

@@ -186,17 +186,6 @@ class PromptParts(NamedTuple):
     """All other text after the question: observations, evidence within its plan, error messages."""
 
 
-class ToolSize(NamedTuple):
-    """Tokens that a tool takes of each prompt; `source` is its MCP server, or `--tools`."""
-
-    name: str
-    source: str
-    schema: int
-    """As a provider's API takes it (`count_tool`)."""
-    line: int
-    """As a line of the tool list in a prompt's text."""
-
-
 def prompt_parts_of(messages: Sequence[Message], question: str, tools: Sequence[Tool] = ()) -> PromptParts:
     """The parts of a prompt. A prompt without the question, such as an LLM tool's, has no exemplars."""
     parts, is_asked = folded(messages, ("parts", question), partial(_with_message, question), (_NO_MESSAGES, False))

@@ -91,7 +91,7 @@ class Deadline(WrappedTool):
         except TimeoutError:
             after = f" after {self._timeout_s:g} s" if limit.expired() else ""
             raise ToolError(f"timeout{after}") from None
-        except Exception as error:
+        except Exception as error:  # of the tool, which may be the user's own
             if isinstance(error, RUN_STOPPING):
                 raise
             if fault := harness_fault(deciding(error), self.name):

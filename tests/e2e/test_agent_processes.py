@@ -38,7 +38,8 @@ import sys, threading
 
 def answer(task):
     said = ask(task["question"], task["base_url"], task["api_key"])
-    print(json.dumps({"id": task["id"], "answer": said}), flush=True)
+    sys.stdout.write(json.dumps({"id": task["id"], "answer": said}) + "\\n")  # in one piece, unlike print's
+    sys.stdout.flush()
 
 for number, line in enumerate(sys.stdin):
     task = json.loads(line)
@@ -220,16 +221,7 @@ def test_an_agent_that_gives_up_while_the_run_ends_is_asked_again() -> None:
         assert len(provider.books) == 3
 
 
-BYPASS = (
-    ASK
-    + """
-import socket, time
-address = os.environ["ELSEWHERE"]
-print(ask(os.environ["REWOO_BENCH_QUESTION"], address, "none"))
-kept = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2].partition("/")[0])))
-time.sleep(1)
-"""
-)
+BYPASS = f"{ASK}print(ask(os.environ['REWOO_BENCH_QUESTION'], os.environ['ELSEWHERE'], 'none'))"
 
 
 def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
@@ -244,12 +236,11 @@ def test_an_agent_that_bypasses_the_gateway_is_in_no_ratio_and_the_run_says_so(
     assert [list(flags) for flags in found["flags"]["fair"]] == [[]] * 4
     (line,) = [line for line in capfd.readouterr().err.splitlines() if "unmetered" in line]
     assert line.startswith("mine answered without a metered model call")
-    port = elsewhere.api_base.removesuffix("/v1").rpartition(":")[2]
-    assert line.endswith(f"4 of 4 rows; its processes connected to 127.0.0.1:{port}")
+    assert line.endswith("4 of 4 rows")
     comparison = compare(rows(), baseline="fair")
     assert comparison.pairs[0].figures == ()
     assert comparison.systems[0].summary.unmetered == 4
-    assert comparison.warnings == (line.partition("; its processes")[0],)
+    assert comparison.warnings == (line,)
 
 
 REMEMBERS = (
@@ -257,28 +248,21 @@ REMEMBERS = (
     + """
 import sys
 kept = {}
-asked = ""
 for line in sys.stdin:
     task = json.loads(line)
-    asked += " " + task["question"]
     if task["question"] not in kept:
-        kept[task["question"]] = ask(asked, task["base_url"], task["api_key"])
+        kept[task["question"]] = ask(task["question"], task["base_url"], task["api_key"])
     print(json.dumps({"id": task["id"], "answer": kept[task["question"]]}), flush=True)
 """
 )
 
 
 def test_a_worker_that_remembers_is_flagged(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    longer = write_questions(3).read_text().replace("Which river is", "Which of the rivers on the old map is")
-    Path("rivers.json").write_text(longer)
     worker = write_program("keeps", REMEMBERS, protocol="worker")
-    flags = ("--dataset", Path("rivers.json").absolute(), "--trials", 2, "--concurrency", 1)
-    assert run_agents(provider, [worker], *flags, questions=1) == 0
+    assert run_agents(provider, [worker], "--trials", 2, "--concurrency", 1, questions=3) == 0
     found = rows().sort_values(["trial", "started_at"])["flags"]
-    assert [sorted(each) for each in found] == [[], *[["other_question"]] * 2, *[["no_call", "unmetered"]] * 3]
-    said = capfd.readouterr().err
-    assert "(other_question): 2 of 6 rows" in said
-    assert "(no_call): 3 of 6 rows" in said
+    assert [sorted(each) for each in found] == [*[[]] * 3, *[["no_call", "unmetered"]] * 3]
+    assert "(no_call): 3 of 6 rows" in capfd.readouterr().err
 
 
 def test_one_script_runs_twice_with_other_settings(provider: DialectServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,19 +286,6 @@ def test_what_an_agent_did_before_a_limit_is_kept(provider: DialectServer) -> No
     assert row.stop_reason == "token_limit"
     assert [step["tool"] for step in trace["steps"]] == ["Search"]
     assert "I looked" in trace["notes"]["stderr"]
-
-
-def test_who_answers_beside_a_metered_call_is_named(provider: DialectServer, capfd: pytest.CaptureFixture[str]) -> None:
-    with DialectServer() as elsewhere:
-        decoy = write_program(
-            "decoy", f"{ASK}ask(input())\n{BYPASS.removeprefix(ASK)}", env={"ELSEWHERE": elsewhere.api_base}
-        )
-        assert run_agents(provider, [decoy], questions=2) == 0
-    address = elsewhere.api_base.removesuffix("/v1").removeprefix("http://")
-    assert [trace["notes"]["connections"] for trace in traces()] == [[address]] * 2
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if address in line]
-    assert line == f"decoy: its processes connected to {address} beside the gateway, as tools of its own may do"
-    assert [list(flags) for flags in rows()["flags"]] == [[]] * 2
 
 
 def test_an_agent_that_hangs_is_slow(provider: DialectServer) -> None:

@@ -43,7 +43,7 @@ def test_a_taken_folder_of_a_capped_run_asks_for_another_cap(capfd: pytest.Captu
 
 
 def test_a_run_file_may_have_no_cap() -> None:
-    Path("run.toml").write_text("run-tokens = 'none'\nrun_cost = 2\n")
+    Path("run.toml").write_text("run-tokens = 'none'\nquestion_tokens = 9000\n")
     assert quiet("--from", "run.toml", *CAPPED) == 0
 
 

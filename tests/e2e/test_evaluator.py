@@ -141,7 +141,7 @@ async def test_results_come_as_they_end_and_are_returned_in_the_order_of_the_que
             on_result=came.append,
             settings=ModelSettings(api_base=server.api_base),
         )
-    assert [result.task.index for result in results] == list(range(6))
+    assert [result.task.example.id for result in results] == ["q00", "q00", "q01", "q01", "q02", "q02"]
     assert [result.task.architecture.name for result in came] == ["direct"] * 3 + ["rewoo"] * 3
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -82,11 +81,8 @@ def test_a_sentence_more_in_the_planner_prompt_is_named_with_its_price(capsys: p
 def test_reports_are_written_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     run("now", "--arch", "rewoo")
     Path("budgets.toml").write_text(BUDGETS.replace("3000", "10"))
-    reports = ("--markdown", "m.md", "--junit", "j.xml", "--json", "points.json")
-    assert command("gate", "now", "--budgets", "budgets.toml", *reports) == 1
+    assert command("gate", "now", "--budgets", "budgets.toml", "--markdown", "m.md") == 1
     assert Path("m.md").read_text().startswith("### Token budgets: FAILED: 1 of 1 check")
-    assert ElementTree.parse("j.xml").getroot().get("failures") == "1"
-    assert {"name", "unit", "value", "range", "extra"} == set(json.loads(Path("points.json").read_text())[0])
     Path("summary.md").write_text("before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     command("gate", "now", "--budgets", "budgets.toml")
@@ -116,7 +112,7 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     assert "'2' is neither a percentage (2%) nor a fraction below 1 (0.02)" in capsys.readouterr().err
     assert command("gate", "nowhere", "--baseline", "b.json", "--update") == 2
     assert command("gate", "now", "--update") == 2
-    assert "give RUN and --baseline FILE" in capsys.readouterr().err
+    assert "give --baseline FILE" in capsys.readouterr().err
     assert command("gate", "now", "--baseline", "b.json", "--update", "--budgets", "budgets.toml") == 2
     assert "--budgets is for judging, and --update judges nothing" in capsys.readouterr().err
     assert not Path("b.json").exists()
@@ -125,7 +121,7 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     assert "matches no row; the rows there are: rewoo, sample, oracle" in capsys.readouterr().err
     assert run("capped", "--arch", "rewoo", "--concurrency", 1, "--run-tokens", 2000) == 3
     assert command("gate", "capped", "--baseline", "now") == 3
-    assert "INCOMPLETE: " in capsys.readouterr().out
+    assert "INCOMPLETE: used " in capsys.readouterr().out
 
 
 def documented_test() -> str:
@@ -170,8 +166,8 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
         import rewoo_bench
 
         def test_rows(run_bench, tmp_path):
-            first = run_bench(arch="direct,cot", questions=2)
-            second = run_bench(arch=["direct"], questions=2, trials=2)
+            first = run_bench(architectures="direct,cot", questions=2)
+            second = run_bench(architectures=["direct"], questions=2, trials=2)
             assert (first.status, first.reason) == ("done", None)
             assert first.folder.parent == tmp_path and first.folder != second.folder
             assert list(first.rows["architecture"].unique()) == ["direct", "cot"]
@@ -180,7 +176,7 @@ def test_run_bench_gives_the_run_and_refuses_what_is_no_flag(pytester: pytest.Py
 
         def test_a_slip_of_the_pen(run_bench):
             with pytest.raises(rewoo_bench.RewooBenchError, match="'questins', did you mean 'questions'"):
-                run_bench(arch="direct", questins=2)
+                run_bench(architectures="direct", questins=2)
         """
     )
     done = pytester.runpytest_inprocess("-p", "rewoo_bench.testing.pytest_plugin", "-p", "no:cacheprovider")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import openai
 import pytest
 from command_runs import quiet
 from dialect_server import DialectServer
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function, write_questions
 from open_questions import open_question
+
+from rewoo_bench.analysis.prices import with_dollars
+from rewoo_bench.cli.main import main
+from rewoo_bench.runs.folder import manifests
+from rewoo_bench.runs.rows import Rows
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -35,6 +42,21 @@ def test_embeddings_have_a_price_of_their_own() -> None:
     asked = [(entry.tokens, 0.02 if entry.path == "/embeddings" else 1) for entry in provider.books]
     cost = sum(tokens.input * price + tokens.output * 2 for tokens, price in asked)
     assert list(rows().cost_usd) == [pytest.approx(cost / 10**6)]
+
+
+def test_dollars_without_a_price_of_the_embeddings_say_so(capfd: pytest.CaptureFixture[str]) -> None:
+    price = "input=1,cached=1,output=2"
+    with DialectServer() as provider:
+        agents = [write_function("everything")]
+        assert run_agents(provider, agents, "--embedding-model", "openai/embed-x", "--price", price, questions=1) == 0
+    assert rows().cost_usd.isna().all()
+    assert "Dollars are at openai/gpt-x's prices and without embeddings." in capfd.readouterr().out
+    (budgeted,) = with_dollars(["out"], Rows(rows()), manifests("out"))[0]["cost_usd"]
+    assert math.isnan(budgeted)
+    for more in ([], ["--price", price]):
+        with pytest.raises(SystemExit):
+            main(["compare", "out", *more])
+        assert "the embeddings of openai/embed-x aren't in the dollars" in " ".join(capfd.readouterr().out.split())
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.rows import Rows
-from rewoo_bench.testing.server import ModelServer, ServerReply
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -113,6 +114,46 @@ def test_a_price_given_to_compare_is_that_of_a_run_which_had_it(thousand: ModelS
     assert after.pricing
     assert before.pricing
     assert after.pricing.under == before.pricing.under
+
+
+@pytest.fixture
+def faulty() -> Iterator[ModelServer]:
+    """A server whose answer to each question is cut at the first attempt, after usage with cached input."""
+    usage, seen = {"prompt_tokens": 999, "completion_tokens": 1, "total_tokens": 1000}, set[str]()
+    lost = {"choices": [], "usage": {**usage, "prompt_tokens_details": {"cached_tokens": 640}}}
+    answer = ServerReply("Answer: Neva", usage=Usage(999, 512, 1))
+
+    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
+        asked = json.dumps(request["messages"])
+        if asked in seen:
+            return answer
+        seen.add(asked)
+        return ServerFault("body", status=200, body=json.dumps(lost).encode())
+
+    with ModelServer(reply) as server:
+        yield server
+
+
+def test_failed_attempts_with_cached_input_cost_the_same_whoever_counts_them(faulty: ModelServer) -> None:
+    price = "input=1,cached=0.1,output=10"
+    assert asked(faulty, "--price", price, "--out", "priced") == 0
+    rows, read = load("priced"), manifests("priced")
+    assert rows["retries"].tolist() == [1] * 4
+    assert rows["cost_usd"].tolist() == pytest.approx([(359 + 487 + 0.1 * (640 + 512) + 20) / 1e6] * 4, rel=1e-12)
+    found = pricing_of(["priced"], rows, read, price=[price])
+    assert found.cost_usd is not None
+    assert found.cost_usd.tolist() == pytest.approx(rows["cost_usd"].tolist(), rel=1e-12)
+
+
+def test_a_replay_counts_no_failed_attempt_under_any_price(faulty: ModelServer) -> None:
+    price = "input=1,cached=0.1,output=10"
+    assert asked(faulty, "--price", price, "--out", "priced") == 0
+    assert quiet("--arch", "direct", "-n", 4, "--model", "replay/priced", "--out", "again") == 0
+    rows, read = load("again"), manifests("again")
+    assert rows["cost_usd"].tolist() == pytest.approx([(487 + 0.1 * 512 + 10) / 1e6] * 4, rel=1e-12)
+    found = pricing_of(["again"], rows, read, price=[price])
+    assert found.cost_usd is not None
+    assert found.cost_usd.tolist() == pytest.approx(rows["cost_usd"].tolist(), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ async def test_faults_of_a_stream_are_retried_and_run_no_task_twice(tmp_path: Pa
         assert row["total_tokens"] == finished
         began = name in ("q03", "q04", "q07")
         assert (row["billed_tokens"] > finished) is began
-        assert row["usage_source"] == ("mixed" if began else "provider")
+        assert row["usage_source"] == "provider"
         searches = [call for call in calls if call["example_id"] == name and call["name"] == "Search"]
         assert len(searches) == (2 if name == "q07" else 1)
 

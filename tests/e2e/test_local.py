@@ -134,7 +134,7 @@ def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow
         for process in spinning:
             process.kill()
             process.wait()
-    assert "this machine is busy" in caplog.text
+    assert "cores busy, so the local model gets" in caplog.text
 
 
 @pytest.mark.anyio

@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("compare", "RUN", "--prices", "all"),
         ("report", "RUN", "--out", "OUT.html"),
-        ("show", "RUN", "--random"),
+        ("show", "RUN", "--random", "1"),
         ("plot", "RUN", "--out", "OUT"),
         ("runs", "RUN"),
         ("gate", "RUN", "--baseline", "OUT.json", "--update"),

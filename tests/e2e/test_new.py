@@ -103,9 +103,9 @@ def test_the_python_of_an_example_is_clean() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
-        ("runner", "look-once", "is no name of a Python module; use letters, digits and '_'"),
+        ("runner", "look-once", "can't name a Python module; use letters, digits and '_', and begin with a letter"),
         ("runner", "json", "'json' is an installed Python module"),
-        ("tool", "class", "is no name of a Python module"),
+        ("tool", "class", "is a word of Python's own; choose another name, such as 'my_class'"),
         ("runner", "numpy", "'numpy' is an installed Python module; choose another name"),
         ("runner", "own_loop", "the file own_loop.py in this folder is a Python module of that name"),
         ("arch", "rewoo", "the architecture 'rewoo' exists already, in rewoo-bench; choose another name"),

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from command_runs import new, quiet
 
+from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.main import main
-from rewoo_bench.runs.folder import load
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -30,6 +31,19 @@ def test_a_recorded_run_of_the_embedded_model_replays_to_the_same_rows(capfd: py
     pd.testing.assert_frame_equal(rows[same], recorded[same])
     assert rows["latency_s"].isna().all()
     assert rows["billed_tokens"].sum() == 0
+
+
+def test_a_replay_of_the_oracle_has_the_dollars_and_the_cached_tokens_of_its_run() -> None:
+    asked = ("--arch", "rewoo,react", "--dataset", "chain", "-n", 3)
+    assert quiet(*asked, "--model", "oracle", "--out", "recorded") == 0
+    assert quiet(*asked, "--model", "replay/recorded", "--out", "here") == 0
+    recorded, here = (pricing_of([run], load(run), manifests(run)) for run in ("recorded", "here"))
+    assert recorded.under == here.under
+    assert recorded.note == here.note
+    for one, other in ((recorded.cost_usd, here.cost_usd), (recorded.cached, here.cached)):
+        assert one is not None
+        assert other is not None
+        assert one.tolist() == other.tolist()
 
 
 def test_a_replayed_run_can_be_judged_anew(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:

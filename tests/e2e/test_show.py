@@ -44,6 +44,20 @@ def test_two_systems_are_next_to_each_other_where_there_is_room(
     assert ("one below the other, since the terminal has 70 columns" in out) == (columns == 1)
 
 
+def test_the_questions_that_a_run_says_ended_without_an_answer_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--arch", "rewoo,react", "--model", "oracle", "-n", "4", "--max-steps", "2", "--out", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        main(["run", *arguments, "--no-report", "--no-progress"])
+    said = capsys.readouterr().err
+    assert f"ended without an answer: react: 4 step_limit; rewoo-bench show {tmp_path} --unanswered lists them" in said
+    unanswered = load(tmp_path).query("stop_reason == 'step_limit'")
+    _, out, _ = show(capsys, str(tmp_path), "--unanswered")
+    assert out.count("gold:") == len(unanswered) == 4
+    assert show(capsys, str(tmp_path), "--unanswered", "--arch", "rewoo")[2] == "no question fits\n"
+
+
 def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = show(capsys, str(GOLDEN), "barber of seville", "--arch", "rewoo")
     assert code == 0
@@ -60,7 +74,7 @@ def test_the_last_line_says_at_which_price_dollars_are(
     with pytest.raises(SystemExit):
         main(["compare", str(GOLDEN)])
     [compared] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("dollars are under ")]
-    assert "the price is an example, since none is known for oracle" in compared
+    assert "the price is an example, since no price of oracle is known" in compared
     assert out.splitlines()[-1].rstrip() == compared
 
 

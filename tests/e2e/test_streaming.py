@@ -87,7 +87,7 @@ async def test_a_stream_that_breaks_off_is_a_failed_attempt_and_is_shown_again(f
     assert shown == [*BEGINNINGS[:3], *BEGINNINGS]
     assert (completion.text, completion.usage) == (PLAN, last)
     cost = completion.call_cost
-    assert (cost.attempts, cost.usage_source) == (2, "estimated")
+    assert (cost.attempts, cost.usage_source) == (2, "provider")  # the answer's
     lost = cost.billed.total_tokens - completion.usage.total_tokens
     assert lost > 0
 

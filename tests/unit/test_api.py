@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import rewoo_bench
 from rewoo_bench import Example, Limits, Message, ModelSettings, Result, Results, ScriptedModel, UsageError
 from rewoo_bench.cli.main import main
+from rewoo_bench.errors import RunStopped
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.types import Request
 
@@ -33,8 +35,10 @@ def in_a_notebook_cell(**arguments: Any) -> Results:
     return asyncio.run(cell())
 
 
-def test_results_are_a_sequence_of_results() -> None:
+def test_results_are_a_sequence_of_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     results = in_a_notebook_cell(architectures=["rewoo", "react"])
+    assert (results.folder, list(tmp_path.iterdir())) == (None, [])  # its folder was a temporary one
     assert isinstance(results, Sequence)
     assert len(results) == 6
     assert all(isinstance(each, Result) for each in results)
@@ -118,6 +122,8 @@ def test_a_run_with_a_folder_that_ends_early_is_returned(tmp_path: Path) -> None
     assert "--run-tokens" in results.reason
     assert 0 < len(results) < 50
     assert len(results) == len(rewoo_bench.load(tmp_path / "run"))
+    with pytest.raises(RunStopped, match="--run-tokens"):
+        in_a_notebook_cell(architectures="direct", questions=50, run_tokens=2000)
 
 
 class Cancelling:
@@ -170,8 +176,10 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"dataset": []}, "dataset: expected"),
         ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
+        ({"arch": "rewoo"}, "unknown option 'arch': the flag --arch is the keyword 'architectures' in Python"),
+        ({"n": 5}, "unknown option 'n': the flag -n is the keyword 'questions' in Python"),
+        ({"architectures": ()}, "architectures: expected one name or several"),
         ({"scoring": "gsm8k"}, "scoring: it is for examples; the data set '"),
-        ({"answer_cache": Path("here")}, "answer_cache: give out=, too"),
     ],
 )
 def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
@@ -180,8 +188,8 @@ def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_an_unknown_keyword_of_bench_and_of_a_reading_function_has_the_nearest_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'arch'"):
-        rewoo_bench.bench("direct", out=tmp_path / "run", arc="rewoo")
+    with pytest.raises(UsageError, match="did you mean 'architectures'"):
+        rewoo_bench.bench("direct", out=tmp_path / "run", architectres="rewoo")
     with pytest.raises(UsageError, match="compare: unknown keyword 'base_line', did you mean 'baseline'"):
         rewoo_bench.compare(GOLDEN, base_line="react")  # type: ignore[call-arg]
 

@@ -220,6 +220,7 @@ def _caveat(claim: Claim, part: RunGroup, interval: Interval, verdict: ClaimVerd
 ClaimsFormat = Literal["terminal", "markdown", "json"]
 _MARK = "*"
 _ORACLE = f"{_MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model."
+_BY_CONSTRUCTION = "By construction: the architecture's design decides it, so the figure tests our code, not the claim."
 _INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
 _EACH = " (one about two data sets counts as two)"
 _WIDTH = 80
@@ -248,6 +249,8 @@ def render_claims(
         notes.append(f"\\{_ORACLE}" if form == "markdown" else _ORACLE)
     if any(RARE in ours(finding) for finding in findings):
         notes.append(f"{OF_RARE}.")
+    if counts["by construction"]:
+        notes.append(_BY_CONSTRUCTION)
     if form == "markdown":
         parts = []
         for about, own in groups.items():
@@ -263,6 +266,7 @@ def render_claims(
     ]
     if overview:
         parts.append("\n".join(text_table([["claim", "verdict", "claimed", "ours [95%], n"], *overview], left=True)))
+        parts += ["\n".join(_wrapped(line, 0)) for line in map(_footnote, findings) if line and not details]
     if not details:
         parts.append("What each claim says, which run decided and why, and what to run for the others: --details")
         return "\n\n".join(parts)
@@ -313,6 +317,7 @@ def _lines(finding: Finding) -> Iterator[str]:
         run_of(finding),
         _why(finding),
         f"also {also(finding)}" if finding.also and finding.decided else "",
+        claim.note,
     ]
     yield from _wrapped(f"{verdict_shown(finding)}: {'; '.join(filter(None, facts))}", 2)
 
@@ -347,6 +352,19 @@ def ours(finding: Finding) -> str:
         return ""
     measured = figure.measured.partition(" [")[0] if finding.claim.by_construction else figure.measured
     return f"{measured}, n = {figure.interval.n:,}"
+
+
+def _footnote(finding: Finding) -> str:
+    """What a figure counts that `compare` doesn't, or why it isn't the claimed one though it holds by construction."""
+    claim, figure = finding.claim, finding.decided
+    if figure is None or claim.number is None:
+        return ""
+    if claim.measure.column == "plan_steps":
+        return f"{claim.id}: {claim.note}"
+    if finding.verdict != "by construction":
+        return ""
+    shown, claimed = (claim.measure.show(value) for value in (figure.interval.estimate, claim.number))
+    return f"{claim.id}: {shown} in place of {claimed}: {claim.note}" if shown != claimed else ""
 
 
 def verdict_shown(finding: Finding) -> str:

@@ -48,7 +48,8 @@ def _own_calls(rows: pd.DataFrame, calls: pd.DataFrame) -> pd.Series[float]:
 
 # Columns that are computed, beside those of `QUESTIONS`. A failed question may have any value in them: none is read.
 FROM_ROWS: dict[str, Callable[[pd.DataFrame], pd.Series[Any]]] = {
-    "calls_beyond_tools": lambda rows: rows["llm_calls"] - rows["tool_calls"],
+    # null where a limit ended the question, which then lacks the call that answers
+    "calls_beyond_tools": lambda rows: (rows["llm_calls"] - rows["tool_calls"]).where(FROM_ROWS["answered"](rows)),
     "plan_steps": lambda rows: rows["steps"] + 1,  # of a plan and the answer: how the paper counts ReWOO's steps
     # 1 where it is so, else 0
     "answered": lambda rows: rows["stop_reason"] == "answered",  # right or wrong

@@ -96,14 +96,13 @@ def _error(own: Mapping[Any, Mapping[Any, Any]], rule: str) -> str:
     if measured.empty:
         return "No planner was measured under this rule."
     took = {horizon: measured[measured["horizon"] == horizon]["took_per_predicted"] for horizon in WAYS}
-    said = [
-        f"{way} took {of.min():.2f} to {of.max():.2f} times that"
-        for way, of in zip(WAYS.values(), took.values(), strict=True)
-    ]
+    ranges = [f"cost {of.min():.2f} to {of.max():.2f} times" for of in took.values()]
+    first, second = (f"{way} {cost}" for way, cost in zip(WAYS.values(), ranges, strict=True))
     enough = [name for name in WAYS if own[name]["n"] >= FEWEST_TASKS]
     saving = [WAYS[name] for name in enough if (1 - own[name]["low"]) * took[name].max() < 1]
     shown = f"a saving by {' and by '.join(saving)}" if saving else "neither a saving nor a loss"
-    return f"Where planners were run, {said[0]}, and {said[1]}. With such an error it shows {shown}."
+    measured_error = f"Where planners were run, {first} its estimate. {second.capitalize()} theirs."
+    return f"{measured_error} With errors of this size the estimate shows {shown}."
 
 
 def errors() -> pd.DataFrame:

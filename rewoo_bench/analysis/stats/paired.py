@@ -67,10 +67,10 @@ class Interval:
 
 
 def brackets(low: float, high: float, show: Callable[[float], str]) -> str:
-    """`[1.95, 3.35]`; words where there is no upper bound, or where every value is possible, as of one question."""
+    """`[1.95, 3.35]`; `[1.95 or more]` without an upper bound; words where every value is possible."""
     if math.isfinite(low) and math.isfinite(high):
         return f"[{show(low)}, {show(high)}]"
-    return f"[{show(low)}, no bound]" if low > 0 else "[no interval]"
+    return f"[{show(low)} or more]" if low > 0 else "[no interval]"
 
 
 def paired_columns(

@@ -350,7 +350,7 @@ async def ray_engine(
         "max_connections": options.max_connections and max(1, options.max_connections // workers),
     }
     setup = WorkerSetup(
-        options=replace(options, **own, otel=None, out=None),  # type: ignore[arg-type]
+        options=replace(options, **own, out=None),  # type: ignore[arg-type]
         dataset=replace(run.dataset, examples=run.dataset.examples[:1]),
         corpus=await to_thread.run_sync(_shipped, path) if path else None,
         secrets=provider_environment(),

@@ -354,7 +354,7 @@ class Translation:
                     event = await anext(events, None)
             except MemoryError:
                 raise
-            except Exception as error:
+            except Exception as error:  # whatever litellm raises over an answer of another form
                 if isinstance(error, provider_errors.expected()):
                     raise
                 raise BadAnswer(f"a stream that can't be translated: {_said(error)}") from error

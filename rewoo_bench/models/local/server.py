@@ -39,6 +39,7 @@ from anyio import CancelScope, to_thread
 from rewoo_bench.errors import ModelError, ModelGone, ModelNotFound
 from rewoo_bench.events import current_architecture
 from rewoo_bench.models.local.server_process import WITHOUT_PROXY
+from rewoo_bench.text.words import counted
 from rewoo_bench.types import Completion, Model, Request
 
 _TIME_TO_END_S = 2.0
@@ -111,7 +112,7 @@ class LocalServer:
             self.address = said["address"]
             context = self._get("/props")["default_generation_settings"]["n_ctx"]
             self.parameters: int = self._get("/v1/models")["data"][0]["meta"]["n_params"]
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: no server is left running
             self.close()
             raise
         self.settings = replace(self.settings, context=context)
@@ -213,12 +214,13 @@ def free_cores() -> int:
     busy = min(running)
     if cores < 1 or not busy:
         return cores
-    free = max(1, min(cores, (os.cpu_count() or 1) - busy))
+    count = os.cpu_count() or 1
+    free = max(1, min(cores, count - busy))
     if free <= cores / 2:
         _log.warning(
-            "this machine is busy: %d other processes are running on %d cores, so the local model gets %d and is slow; "
+            "other programs keep %d of %d cores busy, so the local model gets %s and is slow; "
             "end the others, or name a hosted model",
-            *(busy, os.cpu_count(), free),
+            *(min(busy, count), count, counted(free, "core")),
         )
     return free
 
@@ -249,7 +251,7 @@ class Servers:
         try:
             for _ in range(copies):
                 self.all.append(LocalServer(path, settings))
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: no server is left running
             self.close()
             raise
         self.settings = self.all[0].settings  # those in force, the same for all servers

@@ -139,7 +139,7 @@ def connect_to_read(path: Path) -> JournalFile:
     try:
         database = sqlite3.connect(address, uri=True, check_same_thread=False, timeout=30)
         (version,) = database.execute("PRAGMA user_version").fetchone()
-    except (sqlite3.DatabaseError, OSError) as error:
+    except sqlite3.DatabaseError as error:
         raise DataError(f"{path}: can't be read as a journal: {error}") from None
     if version != JOURNAL_VERSION:
         database.close()

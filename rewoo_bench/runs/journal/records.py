@@ -285,11 +285,12 @@ def _limits(role: str, stop: tuple[str, ...], max_tokens: int | None) -> bytes:
 
 
 def as_completion(answer: Mapping[str, Any], replayed: bool) -> Completion:
+    """The recorded completion. One that is `replayed` costs what its reply did, without the attempts before it."""
     recorded = answer["receipt"]
     call_cost = CallCost(
         attempts=1 if replayed else recorded["attempts"],
         billed=Usage() if replayed else Usage(**recorded["billed"]),
-        cost_usd=recorded["cost_usd"],
+        cost_usd=answer.get("cost_usd", recorded["cost_usd"]) if replayed else recorded["cost_usd"],
         usage_source=recorded["usage_source"],
         replayed=replayed,
         measured_s=None if replayed else recorded["latency_s"],

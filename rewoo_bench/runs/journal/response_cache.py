@@ -40,7 +40,7 @@ class ResponseCache:
             self._database.execute(
                 "CREATE TABLE IF NOT EXISTS answers(key BLOB PRIMARY KEY, answer TEXT) WITHOUT ROWID"
             )
-        except (OSError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             raise DataError(f"--answer-cache: {str(self.path)!r} can't be used: {error}") from None
 
     def get(self, key: bytes) -> dict[str, Any] | None:

@@ -165,7 +165,7 @@ class Writer:
                     flat = [value for row in part for value in row]
                     self._database.execute(f"{insert} VALUES {', '.join([places] * len(part))}", flat)
             self._database.execute("COMMIT")
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: no half of a group stays
             with suppress(sqlite3.Error):
                 self._database.execute("ROLLBACK")
             raise
@@ -394,5 +394,5 @@ def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.C
         return connect_to_write(path), calls, spent
     except JournalError as error:
         raise damaged(path, str(error)) from None
-    except (sqlite3.Error, OSError) as error:
+    except sqlite3.Error as error:
         raise DataError(f"{path}: can't be opened as a journal: {error}") from None

@@ -471,7 +471,7 @@ def test_each_trajectory_has_the_prices_of_its_model_where_sheets_have_all_of_th
     found = plannable(run_of(tmp_path / "some", unlisted))
     assert [*found.prices] == ["none", "openai", "anthropic-5m"]
     (note,) = [note for note in tables.notes(found) if "the price is an example" in note]
-    assert "none is known for nobody/x (plannable --prices NAME" in note
+    assert "no price of nobody/x is known; plannable --prices NAME" in note
     assert not any("the price is an example" in note for note in tables.notes(plannable(run, ["openai"])))
 
 
@@ -485,8 +485,8 @@ def test_the_sentence_has_the_error_that_was_measured_for_its_rule_and_says_what
             some = (measured["measure"] == f"usd:{price}") & (measured["horizon"] == horizon)
             took = measured["took_per_predicted"][some]
             assert f"{took.min():.2f} to {took.max():.2f}" in sentence
-    assert "it shows neither a saving nor a loss" in openai
-    assert "it shows a saving by a whole plan." in none  # three calls a task: two, times 0.91
+    assert "the estimate shows neither a saving nor a loss" in openai
+    assert "the estimate shows a saving by a whole plan." in none  # three calls a task: two, times 0.91
     assert gemini.endswith("No planner was measured under this rule.")
 
 

@@ -16,14 +16,13 @@ from priced_runs import ask, text, write
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
-from rewoo_bench.analysis.pairs import Effect, Pair, way_round
+from rewoo_bench.analysis.pairs import Effect, Pair, PairUnder, Under, way_round
 from rewoo_bench.analysis.prices import Pricing, at_once, pricing_of
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.rows import Rows, flag_lines
 
 RIGHT = "1100" * 15
 
@@ -40,6 +39,31 @@ def test_it_is_a_sentence_each_on_tokens_dollars_and_accuracy() -> None:
         "At m's prices under m's rule react cost about 2.6 times the dollars of rewoo.",
         "In accuracy react and rewoo are too close to call.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        (
+            [(2.7, 2.3, 3.2), (0.84, 0.74, 0.97), (1.1, 0.9, 1.3)],
+            "Which is cheaper depends on the price: react cost about 2.7 times the dollars of rewoo at 'none', "
+            "and about 0.84 times at 'openai'.",
+        ),
+        ([(2.7, 2.3, 3.2), (1.2, 1.1, 1.3)], "Under each of the 2 prices react cost more dollars than rewoo."),
+        (
+            [(0.7, 0.6, 0.8), (1.2, 0.9, 1.3)],
+            "Under 1 of 2 prices react cost fewer dollars than rewoo; the others are too close to call.",
+        ),
+        ([(1.2, 0.9, 1.3)] * 2, "Under each of the 2 prices react and rewoo are too close to call in dollars."),
+    ],
+)
+def test_under_several_prices_one_sentence_is_about_all(ratios: list[tuple[float, float, float]], said: str) -> None:
+    names = ("none", "openai", "vllm")
+    under = [
+        Under("d", name, {}, {}, None, (PairUnder("rewoo", "react", Interval(*ratio, 60), 0.1),))
+        for name, ratio in zip(names, ratios, strict=False)
+    ]
+    assert verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, ()), Pricing(), under) == [said]
 
 
 @pytest.mark.parametrize("order", [("rewoo", "react"), ("react", "rewoo")])
@@ -193,7 +217,7 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai").under
     assert pricing.note.startswith(
-        "the price is an example, since none is known for local/x (compare --prices NAME: none, "
+        "the price is an example, since no price of local/x is known; compare --prices NAME takes another: none, "
     )
     assert pricing.cost_usd is not None
     rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
@@ -296,18 +320,6 @@ def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts
 def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:
     runs = {A: manifest(A, concurrency=32), B: manifest(B, concurrency=1, dataset__name="chain")}
     assert at_once(runs) == ", with up to 1 or 32 questions at once, by the data set"
-
-
-def test_what_an_agent_connected_to_beside_the_gateway_stands_above_the_tables(tmp_path: Path) -> None:
-    """One tiny metered call, and the rest elsewhere: `run` and the report say so, and so does `compare`."""
-    lines = [row(architecture=name, example_id=f"q{n}", total_tokens=9) for name in ("rewoo", "mine") for n in (1, 2)]
-    run = write_run(tmp_path / "run", lines)
-    notes = {"connections": ["api.elsewhere.example:443"]}
-    trace = {"architecture": "mine", "example_id": "q1", "trial": 0, "notes": notes}
-    (run / "traces.jsonl").write_text(json.dumps(trace) + "\n")
-    (warning,) = rewoo_bench.compare(run).warnings
-    assert warning.startswith("mine: its processes connected to api.elsewhere.example:443 beside the gateway")
-    assert list(flag_lines(Rows(load(run)), [run])) == [warning]
 
 
 def test_cached_tokens_follow_the_rule_of_the_dollars_beside_them(tmp_path: Path) -> None:

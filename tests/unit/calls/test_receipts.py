@@ -75,7 +75,7 @@ async def test_a_call_that_the_end_of_a_run_cancelled_is_paid_for_and_made_again
         answer = Completion("Neva", usage, call_cost=CallCost(billed=usage, cost_usd=0.25))
         (result,) = await results_of(ScriptedModel([answer]), Recorder(journal))
         row = question_row(result, RUN)
-    assert (row["billed_tokens"], row["cost_usd"], row["usage_source"]) == (112, 0.75, "estimated")
+    assert (row["billed_tokens"], row["cost_usd"], row["usage_source"]) == (112, 0.75, "provider")
     assert (row["retries"], row["prediction"]) == (1, "Neva")
 
 

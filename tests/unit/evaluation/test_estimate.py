@@ -10,11 +10,13 @@ import anyio
 import pytest
 from parts import architecture
 
+from rewoo_bench.analysis.prices import expected_dollars, pricing_of
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Example, Model, Tool, Trajectory
 
@@ -70,6 +72,24 @@ def test_nothing_is_asked_fetched_or_written(
     told = json.loads(capfd.readouterr().out)["estimate"]
     assert [estimate["architecture"] for estimate in told] == ["rewoo", "react-native"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_has_the_price_of_the_table_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "--arch", "direct", "--model", "oracle", "-n", "3"]
+    for more in (["--dry-run"], ["--out", "here", "--no-progress"]):
+        with pytest.raises(SystemExit):
+            main([*command, *more])
+        assert "\nDollars are at gpt-5-mini's prices " in capfd.readouterr().out
+    rows = load("here")
+    tokens = float(rows["input_tokens"].sum()), float(rows["output_tokens"].sum())
+    usd, names = expected_dollars({"": tokens}, {"": "oracle"})
+    pricing = pricing_of(["here"], rows, manifests("here"), ["none"])
+    assert names == [pricing.name]
+    assert pricing.cost_usd is not None
+    assert usd == pytest.approx(float(pricing.cost_usd.sum()))
 
 
 @pytest.mark.anyio

@@ -6,6 +6,7 @@ import io
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import anyio
 import pytest
 from parts import result
 
@@ -27,6 +28,19 @@ def test_a_line_for_the_first_answer_one_now_and_then_and_one_at_the_end() -> No
         "3/5 answers, 41 s, 11 s to go, EM 0.50, 36 tokens, $0.0030, 1 failed",
         "5/5 answers, 43 s, EM 0.25, 60 tokens, $0.0050, 1 failed",
     ]
+
+
+@pytest.mark.anyio
+async def test_a_question_that_takes_long_is_seen_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewoo_bench.evaluation.progress._SECONDS_A_LINE", 0.05)
+    stream, calls = io.StringIO(), iter([5, 6, 8, *range(9, 99)])
+    progress = Progress(2, stream=stream, calls=lambda: next(calls))
+    with progress.moving():
+        await anyio.sleep(0.5)
+    shown = stream.getvalue()
+    assert shown.startswith("0/2 answers, 0 s, 1 call so far\n0/2 answers, 0 s, 3 calls so far\n")
+    await anyio.sleep(0.2)
+    assert stream.getvalue() == shown
 
 
 @pytest.mark.parametrize(("taken", "to_go"), [(10.0, "30 s"), (100.0, "5 min"), (4000.0, "3.3 h")])

@@ -11,11 +11,9 @@ from gate_runs import FAILED, row, rows, write_run
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.budgets import check_budgets, read_budgets
-from rewoo_bench.gate.tool_sizes import check_tools
 from rewoo_bench.gate.verdict import Check
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.rows import Rows
-from rewoo_bench.text.tokens import ToolSize
 
 HEAD = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\n'
 
@@ -195,28 +193,6 @@ def test_a_run_in_which_nothing_is_answered_is_within_no_budget(tmp_path: Path) 
     assert check.status == "pass"
 
 
-BEFORE = [ToolSize("search", "wiki", 300, 0), ToolSize("lookup", "wiki", 100, 0)]
-
-
-@pytest.mark.parametrize(
-    ("schemas", "margin", "status", "said"),
-    [
-        ((310, 98), 0.02, "pass", "tokens of 2 tool schemas 400 -> 408 (+2.0%)"),
-        ((320, 92), 0.02, "fail", "400 -> 412 (+3.0%), 2% is allowed: search +20 (300 -> 320)"),
-        ((300, 100, 50), 0.1, "fail", "3 tool schemas 400 -> 450 (+12.5%), 10% is allowed: more +50 (new)"),
-        ((300,), 0.0, "pass", "tokens of 1 tool schema 400 -> 300 (-25.0%)"),
-        ((), 0.0, "pass", "tokens of 0 tool schemas 400 -> 0 (-100.0%)"),
-    ],
-)
-def test_the_schemas_of_all_tools_may_grow_by_the_margin(
-    schemas: tuple[int, ...], margin: float, status: str, said: str
-) -> None:
-    sizes = [ToolSize(name, "wiki", size, 0) for name, size in zip(("search", "lookup", "more"), schemas, strict=False)]
-    (check,) = check_tools(sizes, (), BEFORE, margin).checks
-    assert (check.status, check.measured, check.limit, check.before) == (status, sum(schemas), 400 * (1 + margin), 400)
-    assert check.text.endswith(said)
-
-
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
@@ -236,7 +212,7 @@ def test_a_file_without_budgets_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "budgets.toml").write_text("budget = []")
     with pytest.raises(SpecError, match=r"has no \[\[budget\]\]"):
         read_budgets(tmp_path / "budgets.toml")
-    with pytest.raises(SpecError, match=r"has no other\.toml"):
+    with pytest.raises(SpecError, match=r"no such budgets: .*other\.toml"):
         read_budgets(tmp_path / "other.toml")
 
 

@@ -195,7 +195,7 @@ def test_counts_of_another_counter_are_not_comparable(tmp_path: Path) -> None:
 def test_a_run_with_failed_questions_is_not_judged(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [*rows(19), row(19, **FAILED, total_tokens=0)], mode="live")
     assert verdict.code == 3
-    assert str(verdict.incomplete).startswith("1 of 20 rows failed; --resume tries them again, ")
+    assert str(verdict.incomplete).startswith("1 of 20 rows failed; --resume tries them again")
 
 
 def test_a_question_that_failed_is_no_cheap_question(tmp_path: Path) -> None:
@@ -276,10 +276,12 @@ def test_an_incomplete_run_is_not_judged(tmp_path: Path) -> None:
         check_run(baseline, baseline=run)
 
 
-def test_a_run_that_was_killed_or_is_empty_is_incomplete(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_or_is_empty_is_incomplete(tmp_path: Path) -> None:
     baseline = write_run(tmp_path / "before", rows())
-    killed = write_run(tmp_path / "killed", rows(), {**manifest(status="running"), "reason": None})
-    assert check_run(killed, baseline=baseline).incomplete == "its status is 'running'"
+    running = write_run(tmp_path / "running", rows(), {**manifest(status="running"), "reason": None})
+    (running / "questions.parquet").unlink()
+    verdict = check_run(running, baseline=baseline, allow_incomplete=True)
+    assert (verdict.code, verdict.incomplete) == (3, "the run isn't finished")
     assert check_run(write_run(tmp_path / "empty", []), baseline=baseline).incomplete == "it has no rows"
 
 
@@ -288,6 +290,8 @@ def test_without_anything_to_hold_it_against_the_command_is_wrong(tmp_path: Path
         check_run(write_run(tmp_path / "now", rows()))
     with pytest.raises(DataError, match="no such baseline"):
         check_run(tmp_path / "now", baseline=tmp_path / "nowhere.json")
+    with pytest.raises(UsageError, match="no such budgets"):
+        check_run(tmp_path / "now", budgets=tmp_path / "nowhere.toml")
 
 
 @pytest.mark.parametrize(("there", "code"), [(6, 1), (107, 1), (108, 0), (119, 0)])

@@ -1,22 +1,17 @@
-"""A verdict as text, as Markdown, as JUnit XML, as points to track; and the baseline as a file."""
+"""A verdict as text, as Markdown; and the baseline as a file."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from gate_runs import manifest, row, rows, write_run
 
-from rewoo_bench.analysis.summary import summaries_of
-from rewoo_bench.errors import DataError, UsageError
+from rewoo_bench.errors import DataError
 from rewoo_bench.gate.check import check_run, open_baseline
-from rewoo_bench.gate.verdict import Check, Group, Verdict, junit, tracked, verdict_markdown, verdict_text, write_output
-from rewoo_bench.runs.folder import load_table
-from rewoo_bench.runs.rows import Rows
+from rewoo_bench.gate.verdict import Check, Group, Verdict, verdict_markdown, verdict_text
 
 BUDGETS = """
 [[budget]]
@@ -83,30 +78,6 @@ def test_a_name_can_not_break_the_markdown() -> None:
     assert "| a\\|b, &lt;img src=x>, &#64;&#8203;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
 
 
-def test_junit_has_a_case_a_check(verdict: Verdict) -> None:
-    root = ElementTree.fromstring(junit(verdict))
-    (suite,) = root
-    assert (root.tag, suite.tag, suite.get("tests"), suite.get("failures")) == ("testsuites", "testsuite", "14", "3")
-    cases = {str(case.get("name")): case for case in suite}
-    assert len(cases) == 14
-    assert {case.get("classname") for case in suite} == {"rewoo.sample.oracle"}
-    failed = cases["total_tokens (growth)"].find("failure")
-    assert failed is not None
-    assert (failed.get("type"), str(failed.text).splitlines()[1]) == ("growth", "q002 +200 (agent, 1,000 -> 1,200)")
-    assert "1.00 s is over" in str(cases["latency_s p95 (latency)"].findtext("system-out"))
-    assert list(cases["total_tokens mean (budget)"]) == []
-
-
-def test_junit_holds_any_text_and_an_incomplete_run() -> None:
-    group = Group("a.b", "s", "m")
-    check = Check("budget", "fail", group, "llm_calls max", "half a \ud83d, a \x00 and an &", 2.0, 1.0)
-    suite = ElementTree.fromstring(junit(Verdict((check,))).encode())[0]
-    assert suite[0].get("classname") == "a_b.s.m"
-    assert suite[0][0].text == "half a ?, a ? and an &"
-    suite = ElementTree.fromstring(junit(Verdict((), incomplete="interrupted")))[0]
-    assert (suite.get("failures"), suite[0][0].get("message")) == ("1", "interrupted")
-
-
 @pytest.mark.parametrize(
     ("kind", "measured", "limit", "least", "room"),
     [
@@ -124,55 +95,6 @@ def test_head_room_is_what_is_left_of_a_limit(
     group = Group("rewoo", "sample", "oracle")
     check = Check(kind, "pass", group, "total_tokens mean", "", measured, limit, n=20, least=least)
     assert verdict_text(Verdict((check,))).splitlines()[-1].endswith(f"  {room}")
-
-
-def test_points_are_means_that_are_better_when_smaller(tmp_path: Path) -> None:
-    lines = [row(n, total_tokens=1000 + 10 * n, cost_usd=None if n == 0 else 0.1) for n in range(5)]
-    points = json.loads(tracked(Rows(load_table(write_run(tmp_path / "run", lines)))))
-    assert points[0] == {
-        "name": "rewoo / sample / oracle: total_tokens",
-        "unit": "tokens/question",
-        "value": 1020.0,
-        "range": "± 12.4",
-        "extra": "n = 5 questions, p95 = 1038, max = 1040",
-    }
-    assert {point["unit"] for point in points} == {"tokens/question", "calls/question"}  # an unknown cost is no point
-
-
-def test_points_are_means_of_questions(tmp_path: Path) -> None:
-    lines = [*(row(0, trial=trial, total_tokens=400) for trial in range(3)), row(1, total_tokens=1000)]
-    run = Rows(load_table(write_run(tmp_path / "run", lines)))
-    point = json.loads(tracked(run))[0]
-    assert point["value"] == summaries_of(run)[0].total_tokens == 700
-    assert point["range"] == "± 415.8"  # 1.96 * 300 / sqrt(2)
-    assert point["extra"] == "n = 2 questions (4 rows), p95 = 910, max = 1000"
-
-
-def test_reports_hold_no_raw_control_character_and_no_command() -> None:
-    group = Group("a\u202eb", "s", "m")
-    check = Check("budget", "fail", group, "llm_calls max", "over\n::set-output name=a::b \x9b \u2066", 2.0, 1.0)
-    written = junit(Verdict((check,)))
-    assert re.search("[\x9b\u202e\u2066]", written) is None
-    assert re.search(r"^\s*::", written, re.MULTILINE) is None
-    assert ElementTree.fromstring(written)[0][0].get("classname") == "a\\u202eb.s.m"
-
-
-def test_a_report_keeps_links_and_devices(tmp_path: Path) -> None:
-    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
-    write_output(tmp_path / "link.json", "one", "--json")
-    write_output(tmp_path / "link.json", "two", "--json")
-    assert (tmp_path / "link.json").is_symlink()
-    assert (tmp_path / "target.json").read_text() == "two"
-    (tmp_path / "null").symlink_to("/dev/null")
-    write_output(tmp_path / "null", "lost", "--json")
-    assert Path("/dev/null").is_char_device()
-    with pytest.raises(UsageError, match="--json: can't write '/dev/full': No space left on device"):
-        write_output(Path("/dev/full"), "lost", "--json")
-
-
-def test_a_report_that_can_not_be_written_is_told_by_its_flag(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--junit: can't write .*: No such file or directory"):
-        write_output(tmp_path / "no" / "j.xml", "", "--junit")
 
 
 def test_a_baseline_file_is_read_as_the_run_it_is_of(tmp_path: Path) -> None:

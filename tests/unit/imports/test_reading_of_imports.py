@@ -117,7 +117,7 @@ def test_each_run_has_the_prices_of_its_own_model_where_all_are_listed(tmp_path:
     assert "gpt-4o's prices" in under
     assert note == "each model is at its own prices"
     assert both == [*priced("a")[2], *priced("c")[2]]
-    assert "the price is an example, since none is known for nobody/x (" in priced("a", "d")[1]
+    assert "the price is an example, since no price of nobody/x is known; " in priced("a", "d")[1]
 
 
 def test_each_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ GOLDEN_RUN = Path(__file__).parents[2] / "golden" / "models" / "hotpotqa-qwen-1.
 
 def head_of(*runs: Path, **settings: Any) -> dict[str, Any]:
     rows, read = load(*runs), manifests(*runs)
-    return overview(rows, read, runs, settings.pop("pricing", None) or pricing_of(runs, rows, read), **settings)
+    return overview(rows, read, settings.pop("pricing", None) or pricing_of(runs, rows, read), **settings)
 
 
 def written(folder: Path, rows: Iterable[Mapping[str, Any]], facts: Mapping[str, Any] = FACTS) -> Path:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench import evaluate
 from rewoo_bench.cli.main import main
 from rewoo_bench.cli.run import run_command
 from rewoo_bench.errors import UsageError
@@ -101,25 +100,6 @@ def test_options_come_back_from_a_manifest_as_they_were(values: dict[str, Any]) 
     assert RunOptions(**as_values(recorded)).as_json() == recorded
     if redact_settings(options.as_json()) == options.as_json():
         assert RunOptions(**as_values(recorded)) == options
-
-
-def test_evaluate_answers_from_a_recorded_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import anyio
-
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "recorded"
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--arch", "rewoo,react", "-n", "3", "--model", "oracle", "--no-progress", "--out", str(folder)])
-    assert ended.value.code == 0
-
-    async def both() -> tuple[Any, Any]:
-        replayed = await evaluate("sample", ["rewoo", "react"], model=f"replay/{folder}", questions=3)
-        return replayed, await evaluate("sample", ["rewoo", "react"], model="oracle", questions=3)
-
-    replayed, asked = anyio.run(both)
-    assert [result.error for result in replayed] == [None] * 6
-    key = [(result.task.example.id, result.trajectory.answer) for result in asked]
-    assert [(result.task.example.id, result.trajectory.answer) for result in replayed] == key
 
 
 @pytest.mark.by_day(2)

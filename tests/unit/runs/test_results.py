@@ -84,7 +84,7 @@ def test_a_tools_call_has_no_tokens(tmp_path: Path) -> None:
     folder = written(tmp_path, result(calls=calls))
     of_model, of_tool = rows(folder, "calls.parquet")
     tokens = [name for name in of_tool if name.endswith("_tokens")]
-    assert len(tokens) == 18
+    assert len(tokens) == 20
     assert {of_tool[name] for name in tokens} == {None}
     assert None not in {of_model[name] for name in tokens if name not in SHARED}
 
