@@ -28,7 +28,6 @@ from matplotlib.patches import Rectangle
 import rewoo_bench
 from rewoo_bench.analysis.prices import priced_rows
 from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
-from rewoo_bench.report.plots.break_even import tariff_title
 from rewoo_bench.report.plots.draw import PICTURE_METADATA
 from rewoo_bench.report.plots.style import series_styles, styled
 
@@ -113,7 +112,7 @@ def figure(cells: pd.DataFrame) -> Figure:
     right = cells[(cells["depth"] != "hotpotqa") & (cells["exact_match"] == 1)]
     looks = series_styles([*PLANNERS, *LOOPS])
     panels = {"total_tokens": "tokens", IN_SEQUENCE: "model calls in sequence"}
-    panels |= {column: f"dollars, {tariff_title(named_tariff(rule))}" for rule, column in DOLLARS.items()}
+    panels |= {column: f"dollars, {named_tariff(rule).title}" for rule, column in DOLLARS.items()}
     drawn, axes = plt.subplots(-(-len(panels) // 3), 3, figsize=(11, 10), sharex=True, sharey=True, layout="tight")
     won = set()
     for axis, (amount, title) in zip(axes.flat, panels.items(), strict=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,8 +12,8 @@ import click
 from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
-from rewoo_bench.report.plots.draw import BREAK_EVEN, FIGURES, PICTURE_FORMATS, draw, read, save_figures
-from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
+from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
+from rewoo_bench.runs.option_types import SUBSET_COLUMNS
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.argument_checks import check_known
 
@@ -28,19 +27,15 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
-              help="Only these figures: ratio, steps, parts, pareto, latency, failure, paper; and break-even, which is "
-                   "drawn only where it is named.")
-@click.option("--prices", metavar="NAME|SHEET[:MODEL]", default="openai",
-              help=f"The price of `break-even`: {PRICE_FORMS}.")
+              help="Only these figures: ratio, steps, parts, pareto, latency, failure, paper.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
-              help="Architectures of `ratio` and `break-even`, the more expensive one first; `steps` draws their "
-                   "formulas.")
+              help="Architectures of `ratio`, the more expensive one first.")
 @click.option("--by", type=click.Choice(SUBSET_COLUMNS),
               help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
-def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, prices: str,
-                 formats: str, pair: str, by: str | None) -> None:
+def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, formats: str,
+                 pair: str, by: str | None) -> None:
     """Draw one run or several: tokens, accuracy, latency, failing tools, and a comparison with the paper.
 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
@@ -52,18 +47,12 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     kinds, figures, compared = map(list, listed)
     check_known("format", kinds, PICTURE_FORMATS)
     check_known("figure", figures, FIGURES)
-    given = {name for name in ("prices", "pair") if context.get_parameter_source(name) is _COMMANDLINE}
-    if "prices" in given and BREAK_EVEN not in figures:
-        raise UsageError(
-            f"--prices {prices}: only {BREAK_EVEN} is drawn at a price of choice (--only {BREAK_EVEN}); "
-            "compare --prices has dollars under several"
-        )
     warn_of_unfinished(*runs)
-    data = replace(read(runs), price=prices)
+    data = read(runs)
     data = data.by(by) if by else data
     if len(compared) != 2:
         raise UsageError(f"--pair {pair!r}: expected two architectures, as in react,rewoo")
-    if "pair" in given:
+    if context.get_parameter_source("pair") is _COMMANDLINE:
         check_known("architecture", compared, data.architectures)
     folder = out or (Path(runs[0]) if Path(runs[0]).is_dir() else Path(runs[0]).parent) / "plots"
     if out is None and folder.is_symlink():  # a run's folder may be somebody else's, and lead out of it

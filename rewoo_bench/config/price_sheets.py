@@ -191,6 +191,12 @@ class Tariff:
         return f"{self.rule_name}: {self.rule}" if self.rule else "no cache"
 
     @property
+    def title(self) -> str:
+        """`OpenAI's rule, from 1,024`: the rule's name, and the shortest prefix that it caches."""
+        least = self.rule and self.rule.minimum_prefix_tokens
+        return (self.rule_name if self.rule else "no cache") + (f", from {least:,}" if least else "")
+
+    @property
     def under(self) -> str:
         """The price by its name, behind `under`: the rule of the cache, then the prices."""
         return f"{self.cache_rule}; {self.prices}"

@@ -46,7 +46,7 @@ class DryRunModel:
     async def complete(self, request: Request) -> Completion:
         """The exemplar's next turn; without exemplars an answer, after one native tool call where tools are offered."""
         messages, tools = request.messages, request.tools
-        text = self._reply(messages)
+        text = self._reply(messages, request.role)
         calls: tuple[ToolCall, ...] = ()
         if tools and messages[-1].role == "user":
             field = next(iter(tools[0].arguments.model_fields))
@@ -55,11 +55,13 @@ class DryRunModel:
         usage = Usage(input_tokens=count_prompt(messages, tools), output_tokens=max(1, written))
         return Completion(text, usage, tool_calls=calls, call_cost=CallCost(billed=usage, usage_source="estimated"))
 
-    def _reply(self, messages: Sequence[Message]) -> str:
-        """The next turn of an exemplar; the question's hash chooses which."""
-        for exemplars in self._prompts.exemplars.values():
-            shots = [message for exemplar in exemplars for message in exemplar]
-            if shots and list(messages[1 : 1 + len(shots)]) == shots:
+    def _reply(self, messages: Sequence[Message], role: str) -> str:
+        """The next turn of an exemplar; the question's hash chooses which. A planner has one that it isn't shown."""
+        known = [(exemplars, exemplars) for exemplars in self._prompts.exemplars.values() if exemplars]
+        known += [((), self._prompts.unshown[role])] if role == "planner" and role in self._prompts.unshown else []
+        for shown, exemplars in known:
+            shots = [message for exemplar in shown for message in exemplar]
+            if list(messages[1 : 1 + len(shots)]) == shots:
                 asked = messages[1 + len(shots) :]
                 drawn = int.from_bytes(sha256(asked[0].content.encode()).digest()[:4], "big")
                 several = [exemplars[(drawn + n) % len(exemplars)] for n in range(self._objectives)]

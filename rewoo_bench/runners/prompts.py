@@ -40,6 +40,8 @@ class Prompts:
 
     texts: Mapping[str, str] = field(default_factory=dict)
     exemplars: Mapping[str, Sequence[Exemplar]] = field(default_factory=dict)
+    unshown: Mapping[str, Sequence[Exemplar]] = field(default_factory=dict)
+    """All exemplars of the prompts that show none, for estimates of what a model would write."""
 
     def conversation(self, name: str, user: str, **values: object) -> list[Message]:
         """The prompt `name`, its exemplars, and a turn of the user: what is the same for every question comes first."""
@@ -90,12 +92,16 @@ def read_prompts(folder: Path, prompts: Mapping[str, str], exemplars: Mapping[st
     """The prompt files of a folder, and for some of them the first exemplars of a file, or all. Raises `SpecError`."""
     texts = {name: read_prompt(folder / file) for name, file in prompts.items()}
     shots: dict[str, Sequence[Exemplar]] = {}
+    unshown: dict[str, Sequence[Exemplar]] = {}
     for name, (file, limit) in exemplars.items():
-        first = list(parse_exemplars(read_prompt(folder / file), str(folder / file))[:limit])
-        if first:  # the last message that is the same for every question ends the prefix
+        every = parse_exemplars(read_prompt(folder / file), str(folder / file))
+        first = list(every[:limit])
+        if not first:
+            unshown[name] = every
+        else:  # the last message that is the same for every question ends the prefix
             first[-1] = (*first[-1][:-1], replace(first[-1][-1], ends_prefix=True))
         shots[name] = tuple(first)
-    return Prompts(texts, shots)
+    return Prompts(texts, shots, unshown)
 
 
 def parse_exemplars(text: str, where: str) -> tuple[Exemplar, ...]:

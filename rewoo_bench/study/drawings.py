@@ -18,7 +18,6 @@ from rewoo_bench.analysis.prices import SHOWN
 from rewoo_bench.config.names import file_name
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.break_even import tariff_title
 from rewoo_bench.report.plots.style import Picture, series_styles, styled
 from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.outcomes import (
@@ -200,7 +199,7 @@ def _head(of: CellResults) -> str:
 def price_title(study: Study, price: str) -> str:
     """`$ gpt-5-mini, OpenAI's rule, from 1,024`; prices that nobody asks are `nominal $`."""
     tariff = named_tariff(study.price(price))
-    return f"{'nominal $' if tariff.prices_are else f'$ {tariff.model}'}, {tariff_title(tariff)}"
+    return f"{'nominal $' if tariff.prices_are else f'$ {tariff.model}'}, {tariff.title}"
 
 
 def _panels(number: int, height: float, **more: Any) -> tuple[Figure, list[Axes]]:

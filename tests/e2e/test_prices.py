@@ -131,33 +131,8 @@ def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("price", ["openai", "anthropic", "gemini", "google", "mistral", "openai:gpt-4o", "sheet.toml"])
-def test_each_command_takes_the_same_prices(chain: Path, price: str) -> None:
+def test_a_price_is_a_short_name_a_sheet_a_model_of_it_or_a_file(chain: Path, price: str) -> None:
     sheet(Path(), CACHED.format(kind="automatic"))
-    for command in (("compare",), ("plot", "--only", "break-even", "--format", "svg")):
-        with pytest.raises(SystemExit) as ended:
-            main([command[0], str(chain), "--prices", price, *command[1:]])
-        assert (command, ended.value.code) == (command, 0)
-
-
-def test_a_figure_without_prices_of_choice_refuses_them_and_the_list_has_every_figure(
-    chain: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for flags, said in (
-        (("--only", "steps", "--prices", "openai:gpt-5-mini"), "--prices openai:gpt-5-mini: only break-even is drawn"),
-        (("--only", "break-evn"), "unknown figure 'break-evn', did you mean 'break-even'?"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            main(["plot", str(chain), *flags])
-        assert ended.value.code == 2
-        assert said in capfd.readouterr().err
-
-
-def test_the_break_even_map_is_a_plot_like_the_others(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["plot", str(chain), "--only", "break-even,parts", "--prices", "openai:gpt-4o", "--format", "svg"])
+        main(["compare", str(chain), "--prices", price])
     assert ended.value.code == 0
-    assert {path.name for path in (chain / "plots").iterdir()} == {
-        "break-even.svg", "parts.svg", "captions.md",
-    }  # fmt: skip
-    text = (chain / "plots" / "captions.md").read_text(encoding="utf-8")
-    assert ("## break-even" in text, "## parts" in text, "cheaper" in text) == (True, True, True)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.cost_laws import cost_law, cut_off
+from rewoo_bench.analysis.input_parts import cost_law, cut_off
 from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS

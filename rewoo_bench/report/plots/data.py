@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import PRICED_COLUMNS
 from rewoo_bench.analysis.pairs import column
-from rewoo_bench.analysis.prices import EXAMPLE, of_dollars, pricing_of
+from rewoo_bench.analysis.prices import of_dollars, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
 from rewoo_bench.analysis.summary import score_estimate
 from rewoo_bench.errors import NothingToDraw
@@ -53,8 +53,6 @@ class PlotData:
     """Of every architecture of these runs, so that it has the same colour and marker in each figure."""
     dollars: str = ""
     """At which prices dollars are; empty where none are known."""
-    price: str = EXAMPLE
-    """The price of `break-even`, by its name."""
     failed: pd.DataFrame | None = None
     """Rows left out: those that the infrastructure failed, and unmetered ones (runs/rows.py)."""
 

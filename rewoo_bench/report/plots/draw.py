@@ -17,7 +17,6 @@ from pathlib import Path
 
 from rewoo_bench.analysis.pairs import way_round
 from rewoo_bench.errors import NothingToDraw
-from rewoo_bench.report.plots.break_even import break_even
 from rewoo_bench.report.plots.conditions import failure, latency
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
@@ -37,7 +36,6 @@ __all__ = [
     "slug",
 ]
 
-BREAK_EVEN = "break-even"
 PICTURE_FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.
 PICTURE_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
@@ -52,8 +50,6 @@ class Drawing:
     """Whether it includes runs with failing tools."""
     by_dataset: bool = True
     """Whether it is drawn for each data set and model, or for each model."""
-    unasked: bool = True
-    """Whether it is drawn where no figure is named."""
 
 
 FIGURES = {
@@ -64,7 +60,6 @@ FIGURES = {
     "latency": Drawing(latency),
     "failure": Drawing(failure, faults=True),
     "paper": Drawing(paper, by_dataset=False),
-    BREAK_EVEN: Drawing(break_even, unasked=False),
 }
 
 
@@ -75,15 +70,15 @@ def draw(
     pair: tuple[str, str] = ("react", "rewoo"),
     on_skip: Callable[[str, str], None] | None = None,
 ) -> Iterator[tuple[str, Picture]]:
-    """The figures (those in `only`, or all that need not be named) with their names, one for each data set and model.
+    """The figures (those in `only`, or all) with their names, one for each data set and model.
 
-    `pair` are the architectures that `ratio` and `break-even` compare, the loop by the plan, and that `steps` draws
-    formulas for. `on_skip` is called with the name of a figure that can't be drawn and the reason. Without it, a figure
-    in `only` that can't be drawn at all raises `NothingToDraw`. Raises `UsageError` for an unknown name.
+    `pair` are the architectures that `ratio` compares, the loop by the plan. `on_skip` is called with the name of a
+    figure that can't be drawn and the reason. Without it, a figure in `only` that can't be drawn at all raises
+    `NothingToDraw`. Raises `UsageError` for an unknown name.
     """
     check_known("figure", only, FIGURES)
     pair = way_round(*reversed(pair))[::-1]
-    for name in only or [name for name, drawing in FIGURES.items() if drawing.unasked]:
+    for name in only or FIGURES:
         reasons: dict[str, str] = {}
         drawing = FIGURES[name]
         parts = list(data.split(faults=drawing.faults, by_dataset=drawing.by_dataset))

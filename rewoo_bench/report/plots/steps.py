@@ -1,4 +1,4 @@
-"""`steps`: input tokens against the look-ups that a question needs, with the two laws of the ReWOO paper over them;
+"""`steps`: input tokens against the look-ups that a question needs;
 and `parts`: tokens by part of the prompts and the output, a bar per architecture."""
 
 from __future__ import annotations
@@ -9,30 +9,21 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from rewoo_bench.analysis.cost_laws import (
-    FITTED_UP_TO,
-    Prediction,
-    cut_off,
-    look_ups,
-    predict,
-    scaled_parts,
-)
+from rewoo_bench.analysis.input_parts import look_ups, scaled_parts
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import FEWEST, Interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
 from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive
-from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, count
+from rewoo_bench.report.plots.style import INK, NAME_WIDTH, ROW, Picture, count
 from rewoo_bench.runs.columns import PARTS
 
 _JITTER = 0.12
-_DOTTED, _DASHED = (0, (1, 1.2)), (0, (5, 2))
 _SOME = 5  # questions that an interval of their mean is drawn for
-_NEAR = 0.25  # a law with a larger mean error is in the caption only
 
 
 def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
-    """Points per question, means by number of look-ups, and the laws fitted on the short questions."""
+    """Points per question, and means by number of look-ups."""
     data.check_once()
     rejected = data.rows[(data.rows["stop_reason"] == "invalid_plan").to_numpy(bool)]
     rows = data.rows.drop(rejected.index)
@@ -55,35 +46,20 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
     style.grid(axes)
     drawn = {name: _draw_means(axes, data, name) for name in names}
     few = any(value.rare and value.n >= _SOME for groups in drawn.values() for value in groups.values())
-    laws = {name: law for name in pair if name in names and (law := predict(data.of(name)))}
-    near = {name: law for name, law in laws.items() if not law.error > _NEAR}
-    _draw_laws(axes, data, near)
     axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
     axes.set_xlim(float(needed.min()) - 0.4, float(needed.max()) + 0.4)
     axes.set_ylim(0, axes.get_ylim()[1])
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.yaxis.set_major_formatter(lambda value, _: count(value))
-    style.legend_above(figure)
-    title = "Input tokens by the look-ups that a question needs"
-    rising = {law.law.name: name for name, law in near.items() if law.held_out and law.law.step > 0}
-    if len(rising) == 2:
-        turns, planned = (data.styles[rising[law]].name for law in ("ReAct", "ReWOO"))
-        step = count(round(near[rising["ReWOO"]].law.step))
-        title = f"A look-up costs {turns} its whole prompt again, {planned} {step} tokens"
-    cut = rows[cut_off(rows)]
     shown = style.picture(
         figure,
-        title,
+        "Input tokens by the look-ups that a question needs",
         f"A faint point is {data.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
         f"Where a rare event may be missing (under {FEWEST} questions, or few that make the spread) a bar allows for a "
         "question farther off than all, by a quarter of the mean or more; so it may reach beyond the points, down to 0."
         if few
         else "",
-        f"Input tokens of a question with h look-ups: {'; '.join(_law(data, *law) for law in laws.items())}."
-        if laws
-        else "",
         f"Rejected plans, left out: {data.counts(rejected)}." if len(rejected) else "",
-        f"In the means but in no fit, because a limit cut them off: {data.counts(cut)}." if len(cut) else "",
         style.sampled(max(len(data.of(name)) for name in names)),
         facts=data.facts(),
     )
@@ -105,43 +81,6 @@ def _draw_means(axes: Axes, data: PlotData, name: str) -> dict[float, Interval]:
     bars[:, [value.n < _SOME for value in groups.values()]] = 0  # no bar for a mean over too few questions
     axes.errorbar(list(groups), middle, yerr=bars, color=own.colour, marker=own.marker, capsize=2, lw=1)
     return groups
-
-
-def _draw_laws(axes: Axes, data: PlotData, laws: dict[str, Prediction]) -> None:
-    """The laws, dotted over the fitted questions and dashed over the predicted ones; and the lines of the legend."""
-    for name, fitted in laws.items():
-        needed = data.of(name)["look_ups"]
-        least, most = float(needed.min()), float(needed.max())
-        end = min(most, FITTED_UP_TO)
-        for first, last, dashes in ((least, end, _DOTTED), (end, most, _DASHED)):
-            if first < last:
-                x = np.linspace(first, last, 60)
-                axes.plot(x, fitted.law.input_tokens(x), color=data.styles[name].colour, ls=dashes, lw=1.8)
-    axes.plot([], [], color=INK, marker="o", lw=1, label="measured mean")
-    if laws:
-        axes.plot([], [], color=INK, ls=_DOTTED, lw=1.8, label=f"law of Xu et al. 2023, fitted up to {FITTED_UP_TO}")
-    if any(law.held_out for law in laws.values()):
-        axes.plot([], [], color=INK, ls=_DASHED, lw=1.8, label="the law's prediction")
-        axes.axvline(FITTED_UP_TO + 0.5, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
-
-
-def _law(data: PlotData, name: str, fitted: Prediction) -> str:
-    """A law of h look-ups with its numbers, and its error on the questions that it wasn't fitted on."""
-    law = fitted.law
-    fixed, step, sign = count(round(law.fixed)), count(abs(round(law.step))), "+" if law.step > 0 else "-"
-    if law.name == "ReAct":
-        line = f"(h + 1) × {fixed} {sign} h (h + 1) / 2 × {step}"
-    else:
-        line = fixed if step == "0" else f"{fixed} {sign} {step} h"
-    if not fitted.held_out:
-        error = "not tested, no question needs more look-ups"
-    elif fitted.held_out == 1:
-        error = f"off by {fitted.error:.1%} on 1 longer question"
-    else:
-        most = f"{fitted.largest:.1%} at most"
-        error = f"off by {fitted.error:.1%} on average and {most} on {fitted.held_out:,} longer questions"
-    far = ", too far off to be drawn" if fitted.error > _NEAR else ""
-    return f"{data.styles[name].name} {line} ({error}{far})"
 
 
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.

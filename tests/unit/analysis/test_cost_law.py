@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from rewoo_bench.analysis.cost_laws import cost_law
+from rewoo_bench.analysis.input_parts import cost_law
 from rewoo_bench.evaluation.api import bench
 
 SHOWN = "rewoo?solver_exemplars=1"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,9 +12,7 @@ from priced_runs import Ask, Cost, ask, costs, sheet, text, write
 import rewoo_bench
 from rewoo_bench.analysis.comparison_tables import Comparison
 from rewoo_bench.analysis.prices import Pricing, pricing_of
-from rewoo_bench.errors import DataError, NothingToDraw, UsageError
-from rewoo_bench.report.plots.break_even import break_even
-from rewoo_bench.report.plots.data import read
+from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.columns import SHARED
 from rewoo_bench.runs.folder import load, manifests
 
@@ -289,12 +286,6 @@ def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path
     assert found.cost_usd == pytest.approx([(150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1e6])
     assert found.under == "no cache; m's prices of 2026-11-24 (planner: big's)"
     assert found.tariff is None
-
-
-def test_no_break_even_map_is_drawn_of_models_at_different_prices(tmp_path: Path) -> None:
-    run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
-    with pytest.raises(NothingToDraw, match="m: the planner or solver has a model of its own, at other prices"):
-        break_even(replace(read([run]), price=f"{prices}:m"), ("react", "rewoo"))
 
 
 @pytest.mark.parametrize(("given", "at"), [([], 1), (["planner:{}:big"], 10)])

@@ -17,11 +17,9 @@ from plot_fit import check_fits
 from plot_runs import model_run, oracle_run, write_questions
 
 import rewoo_bench
-from rewoo_bench.analysis.cost_laws import predict
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.plots.draw import FIGURES, draw, read
-from rewoo_bench.runs.folder import load
 
 ROOT = Path(__file__).parents[3]
 DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]
@@ -108,7 +106,7 @@ def test_each_figure_is_a_picture_in_both_formats_with_its_caption(chains: Path,
 
 def test_what_cannot_be_drawn_is_told_in_a_line_each(drawn: Drawn) -> None:
     lines = drawn.errors.splitlines()
-    left_out = [name for name, figure in FIGURES.items() if figure.unasked and name not in DRAWN_OF_AN_ORACLE]
+    left_out = [name for name in FIGURES if name not in DRAWN_OF_AN_ORACLE]
     assert [line.split(": not drawn: needs ")[0] for line in lines] == left_out
     assert "pareto: not drawn: needs a model: an oracle is told the answers: its accuracy means nothing" in lines
 
@@ -149,11 +147,11 @@ def test_python_and_the_command_line_have_one_list_of_figures(
     chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert plot(chains, "--only", "foo") == 2
-    with pytest.raises(UsageError, match=r"^unknown figure 'foo'; available: break-even, ") as raised:
+    with pytest.raises(UsageError, match=r"^unknown figure 'foo'; available: failure, ") as raised:
         rewoo_bench.plot(chains, out=tmp_path, only=["foo"])
     assert str(raised.value) in capsys.readouterr().err
-    files = rewoo_bench.plot(chains, out=tmp_path, only=["break-even"], formats=["svg"])
-    assert [path.name for path in files] == ["break-even.svg", "captions.md"]
+    files = rewoo_bench.plot(chains, out=tmp_path, only=["parts"], formats=["svg"])
+    assert [path.name for path in files] == ["parts.svg", "captions.md"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +159,7 @@ def test_python_and_the_command_line_have_one_list_of_figures(
     [
         (
             ["--only", "ratio,parto"],
-            "unknown figure 'parto', did you mean 'pareto'? available: break-even, failure",
+            "unknown figure 'parto', did you mean 'pareto'? available: failure, latency",
         ),
         (["--format", "svgz"], "unknown format 'svgz', did you mean 'svg'? available: png, svg"),
         (
@@ -253,12 +251,8 @@ def test_the_same_questions_twice_are_not_drawn_as_if_they_were_more(tmp_path: P
     assert set(skipped.values()) == {"needs one run of 'rewoo' on these questions, not several: first, second"}
 
 
-def test_steps_names_what_a_look_up_costs_and_how_bars_of_few_questions_are_made(tmp_path: Path) -> None:
+def test_steps_says_how_bars_of_few_questions_are_made(tmp_path: Path) -> None:
     run = oracle_run(tmp_path / "run", "rewoo", "react", dataset="chain?hops=1..6", questions=30, max_steps=14)
     ((_, picture),) = draw(read([run]), only=["steps"])
     check_fits(picture.figure)
-    law = predict(load(run).query("architecture == 'rewoo'"))
-    assert law
-    said = f"A look-up costs ReAct its whole prompt again, ReWOO {round(law.law.step)} tokens"
-    assert said in picture.markdown
     assert "may reach beyond the points" in picture.caption
