@@ -76,11 +76,6 @@ def test_a_gate_counts_dollars_at_the_listed_prices_of_the_model_and_names_them(
         "usd_per_solved": pytest.approx(2 * usd),
     }
     assert "gpt-4o's prices of" in verdict_text(verdict)
-    points = tmp_path / "points.json"
-    assert invoke("gate", str(run), "--budgets", str(budgets), "--json", str(points)).return_value == 0
-    assert [each["value"] for each in json.loads(points.read_text()) if each["name"].endswith("cost_usd")] == [
-        pytest.approx(usd, rel=1e-4)
-    ]
 
     unlisted = imported(tmp_path / "b", solved(3), model="nobody/x")
     budgets.write_text(budgets.read_text().replace(MODEL, "nobody/x"))
