@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
+    from rewoo_bench.analysis.law import estimate
     from rewoo_bench.calls.meter import Limits
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.api import BenchRun, bench, evaluate
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "analysis.law": "estimate",
     "calls.meter": "Limits",
     "errors": "RewooBenchError ToolError UsageError",
     "evaluation.api": "BenchRun bench evaluate",
@@ -78,7 +80,7 @@ __all__ = [
     "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
-    "check_claims", "check_gate", "compare", "emit", "evaluate", "listening", "load", "load_dataset", "manifests",
+    "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load", "load_dataset", "manifests",
     "plot", "publish", "score", "show", "summarise",
 ]  # fmt: skip
 

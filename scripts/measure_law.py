@@ -1,16 +1,17 @@
 """Holds the law of plan and loop (rewoo_bench/analysis/law.py) against the oracle.
 
-    python scripts/measure_law.py sizes            # measures law_sizes.toml on short chains
-    python scripts/measure_law.py errors           # results/law.md: its errors on a grid of others
+    python scripts/measure_law.py sizes            # law_sizes.toml, from short chains: half a minute
+    python scripts/measure_law.py errors           # results/law.csv, from a grid of others: some minutes
+    python scripts/measure_law.py page             # results/law.md, from law.csv and the law
 
-Both run the oracle on generated chains: no model, the same numbers on every machine. `errors` takes some minutes.
+The oracle answers generated chains: no model is asked, and the numbers are the same on every machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench import evaluate, load
 from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost
+from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Design, Sizes, Task, cost, estimate
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.evaluation.folder import Result, Results
@@ -36,7 +37,7 @@ from rewoo_bench.tools.search import DocumentPages, Search
 from rewoo_bench.types import Message, Usage
 
 ROOT = Path(__file__).resolve().parents[1]
-ERRORS = ROOT / "results" / "law.md"
+ERRORS, PAGE = ROOT / "results" / "law.csv", ROOT / "results" / "law.md"
 SIZES = ROOT / "rewoo_bench" / "analysis" / "law_sizes.toml"
 WHOLE = "slot_tokens=99999&map_tokens=999999"
 SEEN = "observation_tokens=99999&tools=Search"
@@ -52,6 +53,13 @@ NAMES: dict[Design, str] = {
     "code": f"rewoo-code?{WHOLE}&max_exemplars=0",
 }
 PRICES = ("none:gpt-5-mini", "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5")
+TIES = (
+    "none:gpt-5-mini",
+    "openai:gpt-4o",
+    "google:gemini-2.5-flash",
+    "openai:gpt-5-mini",
+    "anthropic:claude-sonnet-4-5",
+)
 LEAN = ("plan-unread", "rewoo-unread", "code")
 READER = count_prompt([Message("system", load_architecture("rewoo", style="multihop").tool_prompts["LLM"])])
 LOOPS = ("loop", "loop-one", "loop-references", "react")
@@ -283,42 +291,84 @@ def errors() -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def errors_page(table: pd.DataFrame) -> str:
-    """results/law.md."""
-    off = pd.DataFrame({"tokens": table["tokens_law"] / table["tokens"] - 1})
-    for name in PRICES:
-        off[name] = table[f"{name} law"] / table[name] - 1
+def page(table: pd.DataFrame) -> str:
+    """results/law.md, from the errors in law.csv and the law itself."""
     if (table["calls"] != table["calls_law"]).any():
         raise SystemExit("the law has another number of calls than the oracle")
-    largest = off.abs().groupby(table["design"], sort=False).max()
-    heads = ["design", "cells", "tokens", *(f"$, {name}" for name in PRICES)]
-    cells = [
-        [design, str(int((table["design"] == design).sum())), *(f"{100 * value:.2f}%" for value in largest.loc[design])]
-        for design in largest.index
-    ]
-    lines = [
-        "<!-- made by scripts/measure_law.py -->",
-        "",
-        "# The law of plan and loop, held against the oracle",
-        "",
-        f"{len(table)} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of {table['page'].min():.0f} to "
+    lines = ["<!-- made by scripts/measure_law.py page -->", "", "# Plan or loop: the law", "", *_tables()]
+    lines += ["", "## How far it is from the oracle", ""]
+    lines += [
+        f"{len(table):,} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of {table['page'].min():.0f} to "
         f"{table['page'].max():,.0f} tokens that are read or passed on, with and without reasoning; 8 or 24 questions "
-        "each. The law gets the depth, the breadth and the mean tokens of questions, names and results; its other "
-        "sizes are those of law_sizes.toml, from chains of up to three look-ups. It has as many calls as the oracle in "
+        "each ([law.csv](law.csv)). The law gets the depth, the breadth and the mean tokens of questions, names and "
+        "results; its other sizes come from chains of up to three look-ups. It makes as many calls as the oracle in "
         "every cell. The largest error of each design:",
         "",
-        *markdown_table([heads, *cells]),
     ]
-    return "\n".join(lines) + "\n"
+    off = {"tokens": table["tokens_law"] / table["tokens"] - 1}
+    off |= {f"$, {named_tariff(name).name}": table[f"{name} law"] / table[name] - 1 for name in PRICES}
+    largest = pd.DataFrame(off).abs().groupby(table["design"], sort=False).max()
+    cells = [["design", "cells", *off]]
+    for design in largest.index:
+        count = int((table["design"] == design).sum())
+        cells.append([str(design), str(count), *(f"{100 * value:.1f}%" for value in largest.loc[design])])
+    return "\n".join([*lines, *markdown_table(cells)]) + "\n"
+
+
+DEPTHS, PAGES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000)
+SHAPES = {
+    "A model reads each result": {},
+    "Results are passed on unread": {"reads": False},
+    "A model reads each result, with 200 reasoning tokens a call": {"reasoning": 200},
+    "A model reads each result, with 10 tools": {"tools": 10},
+    "A model reads each result, with 50 tools": {"tools": 50},
+}
+
+
+def _tables() -> list[str]:
+    """The ratio of dollars for today's form, and the ties."""
+    lines = [
+        "Dollars of the loop (native tool calls, several a turn) by those of the plan (JSON), one strand, at "
+        "gpt-5-mini's prices: below 1 the loop is cheaper. Of two numbers the first is without a cache, the second "
+        "under OpenAI's rule. d is the number of look-ups in sequence; columns are tokens of a result.",
+    ]
+    for title, shape in SHAPES.items():
+        cells = [["d", *(f"{page:,}" for page in PAGES)]]
+        for depth in DEPTHS:
+            ratios = [[_ratio(price, depth, page, shape) for price in PRICES[:2]] for page in PAGES]
+            cells.append([str(depth), *(" – ".join(f"{ratio:.2f}" for ratio in pair) for pair in ratios)])
+        lines += ["", f"## {title}", "", *markdown_table(cells)]
+    lines += ["", "## The tie", ""]
+    lines += [
+        "Look-ups in sequence from which the plan is cheaper, where a model reads each result; with pages that outweigh "
+        "all else it is 2 / r, where r is the price of cached input by that of fresh input. None: the same one is "
+        f"cheaper up to {MOST_DEPTH}.",
+        "",
+    ]
+    cells = [["price", "r", *(f"{page:,}" for page in PAGES), "2 / r"]]
+    for name in TIES:
+        tariff = named_tariff(name)
+        r = tariff.cache_read / tariff.input if tariff.rule else 1.0
+        ties = [estimate(name, depth=4, page=page).tie for page in PAGES]
+        shown = ["none" if each is None else f"{each:.1f}" for each in ties]
+        cells.append([tariff.name, f"{r:.2f}", *shown, f"{2 / r:.0f}"])
+    return [*lines, *markdown_table(cells)]
+
+
+def _ratio(price: str, depth: int, page: float, shape: Mapping[str, Any]) -> float:
+    return estimate(price, depth=depth, page=page, **shape).ratio
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["sizes", "errors"])
-    if parser.parse_args().what == "sizes":
+    parser.add_argument("what", choices=["sizes", "errors", "page"])
+    what = parser.parse_args().what
+    if what == "sizes":
         write_sizes()
-        return
-    ERRORS.write_text(errors_page(errors()), "utf-8")
+    elif what == "errors":
+        errors().to_csv(ERRORS, index=False, float_format="%.6g", lineterminator="\n")
+    else:
+        PAGE.write_text(page(pd.read_csv(ERRORS)), "utf-8")
 
 
 if __name__ == "__main__":

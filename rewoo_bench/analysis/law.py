@@ -3,7 +3,7 @@
     task = Task(depth=4, page=1500)
     requests("loop", task)                              # 5 requests, each with all results so far
     cost("plan", task, tariff).usd                      # dollars under a price and its cache rule
-    cost("loop", task, tariff) / cost("plan", task, tariff)
+    estimate(depth=4, page=1500).sentence               # which is cheaper, and where they tie
 
 A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With large pages
 and one strand, and cached input for r times the price of fresh input,
@@ -18,17 +18,24 @@ and in its solver. `results/law.md` holds the law against the oracle.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from rewoo_bench.analysis.call_costs import cached_tokens
-from rewoo_bench.config.price_sheets import Tariff
+from rewoo_bench.analysis.prices import EXAMPLE
+from rewoo_bench.analysis.verdict import two_digits
+from rewoo_bench.config.price_sheets import Tariff, named_tariff
+from rewoo_bench.errors import UsageError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Design = Literal["loop", "loop-one", "loop-references", "react", "plan", "plan-unread", "rewoo", "rewoo-unread", "code"]
 """loop: native tool calls, independent ones in one turn; loop-one: one call a turn; loop-references: a turn's calls may
@@ -234,3 +241,77 @@ def cost(design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None)
         output_tokens=float(outputs.sum()),
         usd=float(usd),
     )
+
+
+MOST_DEPTH = 100
+"""Look-ups in sequence that a tie is looked for in."""
+
+
+def tie(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan") -> float | None:
+    """Look-ups in sequence at which both cost the same dollars, in between where no whole number does.
+
+    None where the same one is cheaper up to `MOST_DEPTH`.
+    """
+    before = 0.0
+    for depth in range(1, MOST_DEPTH + 1):
+        deeper = replace(task, depth=depth)
+        ahead = math.log(cost(loop, deeper, tariff).usd / cost(plan, deeper, tariff).usd)
+        if depth > 1 and (before < 0) != (ahead < 0):
+            return depth - 1 + before / (before - ahead)
+        before = ahead
+    return None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What each design costs for a task, at one price."""
+
+    task: Task
+    tariff: Tariff
+    costs: Mapping[Design, Cost]
+    tie: float | None
+    """Look-ups in sequence at which loop and plan tie."""
+
+    @property
+    def ratio(self) -> float:
+        """The dollars of the loop by those of the plan."""
+        return self.costs["loop"].usd / self.costs["plan"].usd
+
+    @property
+    def sentence(self) -> str:
+        """Which is cheaper, and where they tie."""
+        cheaper = "loop" if self.ratio < 1 else "plan"
+        times = two_digits(self.ratio)
+        said = f"The {cheaper} is cheaper: the loop costs about {times} times the dollars of the plan."
+        if float(times) == 1:
+            said = "Loop and plan cost about the same."
+        if self.tie is None:
+            return f"{said} That does not turn with more or fewer look-ups."
+        return f"{said} They tie at about {two_digits(self.tie)} look-ups in sequence."
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each design: model calls, those in sequence, tokens, and dollars of 1,000 tasks."""
+        import pandas as pd  # 0.3 s, which a sentence doesn't need
+
+        names = ("calls", "in_sequence", "input_tokens", "cached_tokens", "output_tokens", "total_tokens")
+        rows = {
+            design: {**{name: getattr(each, name) for name in names}, "usd_of_1000": 1000 * each.usd}
+            for design, each in self.costs.items()
+        }
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def estimate(prices: str = EXAMPLE, **shape: Any) -> Estimate:
+    """What a task of this shape costs in each design. `shape` are fields of `Task`: depth=6, page=2000, reads=True.
+
+    `prices` is a price by its name, as `compare --prices` takes it. Raises `UsageError`.
+    """
+    known = {each.name for each in fields(Task)}
+    if wrong := next((name for name in shape if name not in known), None):
+        raise UsageError(unknown("field of a task", wrong, known))
+    try:
+        task = Task(**shape)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    tariff = named_tariff(prices)
+    return Estimate(task, tariff, {design: cost(design, task, tariff) for design in DESIGNS}, tie(task, tariff))

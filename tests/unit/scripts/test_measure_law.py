@@ -1,0 +1,41 @@
+"""The page of the law is what its script makes, and its sizes and errors are those that the oracle gives again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import measure_law  # noqa: E402
+
+BOUNDS = {"tokens": 0.01, "dollars": 0.03}
+
+
+def test_the_page_is_what_the_script_makes() -> None:
+    table = pd.read_csv(measure_law.ERRORS)
+    assert measure_law.page(table) == measure_law.PAGE.read_text("utf-8")
+
+
+def test_the_law_is_within_its_bounds_in_every_cell() -> None:
+    table = pd.read_csv(measure_law.ERRORS)
+    assert len(table) == len(measure_law.GRID) * len(measure_law.NAMES)
+    assert (table["calls"] == table["calls_law"]).all()
+    assert (table["tokens_law"] / table["tokens"] - 1).abs().max() < BOUNDS["tokens"]
+    for name in measure_law.PRICES:
+        assert (table[f"{name} law"] / table[name] - 1).abs().max() < BOUNDS["dollars"]
+
+
+@pytest.mark.slow
+def test_a_cell_is_the_same_again() -> None:
+    table = pd.read_csv(measure_law.ERRORS)
+    cell = measure_law.Cell(4, 1, 0, 200)
+    own = table[(table[["depth", "breadth", "words", "reasoning"]] == [4, 1, 0, 200]).all(axis=1)].set_index("design")
+    for design, found in measure_law.measure(cell, 24).items():
+        assert found.tokens == pytest.approx(own["tokens"][design], rel=1e-5)
+        for name in measure_law.PRICES:
+            assert found.usd[name] == pytest.approx(own[name][design], rel=1e-5)
