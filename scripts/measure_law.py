@@ -53,13 +53,7 @@ NAMES: dict[Design, str] = {
     "code": f"rewoo-code?{WHOLE}&max_exemplars=0",
 }
 PRICES = ("none:gpt-5-mini", "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5")
-TIES = (
-    "none:gpt-5-mini",
-    "openai:gpt-4o",
-    "google:gemini-2.5-flash",
-    "openai:gpt-5-mini",
-    "anthropic:claude-sonnet-4-5",
-)
+TIES = (*PRICES[:1], "openai:gpt-4o", "google:gemini-2.5-flash", *PRICES[1:])
 LEAN = ("plan-unread", "rewoo-unread", "code")
 READER = count_prompt([Message("system", load_architecture("rewoo", style="multihop").tool_prompts["LLM"])])
 LOOPS = ("loop", "loop-one", "loop-references", "react")
@@ -316,7 +310,7 @@ def page(table: pd.DataFrame) -> str:
 
 
 DEPTHS, PAGES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000)
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "A model reads each result": {},
     "Results are passed on unread": {"reads": False},
     "A model reads each result, with 200 reasoning tokens a call": {"reasoning": 200},
@@ -340,9 +334,9 @@ def _tables() -> list[str]:
         lines += ["", f"## {title}", "", *markdown_table(cells)]
     lines += ["", "## The tie", ""]
     lines += [
-        "Look-ups in sequence from which the plan is cheaper, where a model reads each result; with pages that outweigh "
-        "all else it is 2 / r, where r is the price of cached input by that of fresh input. None: the same one is "
-        f"cheaper up to {MOST_DEPTH}.",
+        "Look-ups in sequence from which the plan is cheaper, where a model reads each result; with pages that "
+        "outweigh all else it is 2 / r, where r is the price of cached input by that of fresh input. None: the same "
+        f"one is cheaper up to {MOST_DEPTH}.",
         "",
     ]
     cells = [["price", "r", *(f"{page:,}" for page in PAGES), "2 / r"]]
