@@ -280,9 +280,10 @@ class Estimate:
     @property
     def sentence(self) -> str:
         """Which is cheaper, and where they tie."""
-        cheaper = "loop" if self.ratio < 1 else "plan"
         times = two_digits(self.ratio)
-        said = f"The {cheaper} is cheaper: the loop costs about {times} times the dollars of the plan."
+        said = f"The plan is cheaper: the loop costs about {times} times as much."
+        if self.ratio < 1:
+            said = f"The loop is cheaper: it costs about {times} times as much as the plan."
         if float(times) == 1:
             said = "Loop and plan cost about the same."
         if self.tie is None:
