@@ -143,6 +143,7 @@ async def _ask(cell: Cell, questions: int, folder: str) -> Results:
 def _task(cell: Cell, results: list[Result]) -> Task:
     """The shape of a cell: the tokens of questions and results are those of its own."""
     questions = [count_tokens(each.task.example.question) for each in results]
+    starts = [count_tokens(hop.title) for each in results for hop in each.task.example.chain if not hop.needs]
     steps = [step for each in results for step in each.trajectory.steps if step.tool == "Search"]
     return Task(
         depth=cell.depth,
@@ -151,6 +152,7 @@ def _task(cell: Cell, results: list[Result]) -> Task:
         reads=bool(cell.words),
         question=float(np.mean(questions)),
         name=float(np.mean([count_tokens(step.argument) for step in steps])),
+        start=float(np.mean(starts)),
         reasoning=cell.reasoning,
     )
 
@@ -181,10 +183,13 @@ def _loop_sizes(measured: Sequence[tuple[Task, Result]], tool: float) -> Sizes:
                 turns.setdefault(step.id.partition(".")[0], []).append(count_tokens(step.observation))
         agents.append(sent[0].input_tokens - count_tokens(result.task.example.question) - tool)
         answers.append(_written(sent[-1]) - task.name)
-        for usage, following, pages in zip(sent[:-1], sent[1:], turns.values(), strict=True):
+        answered = zip(sent[:-1], sent[1:], turns.values(), strict=True)
+        for turn_number, (usage, following, pages) in enumerate(answered):
             together = len(pages) > task.breadth  # later calls take the results of earlier ones
             named = task.breadth if together else len(pages)
-            calls.append((_written(usage) - named * task.name, named, len(pages) - named))
+            asked = task.start if together or turn_number % task.depth == 0 else task.name
+            assert asked is not None
+            calls.append((_written(usage) - named * asked, named, len(pages) - named))
             added.append(
                 (following.input_tokens - usage.input_tokens - _written(usage) - sum(pages) - turn, len(pages))
             )
@@ -206,15 +211,15 @@ def _plan_sizes(design: Design, measured: Sequence[tuple[Task, Result]], tool: f
     planners, plans, found, requests, read, answers = [], [], [], [], [], []
     asked = 2
     for task, result in measured:
-        breadth, following = task.breadth, (task.depth - 1) * task.breadth
+        breadth, following, start = task.breadth, (task.depth - 1) * task.breadth, task.start or 0.0
         reads = following if task.reads else 0
         planner, solver = (_model_calls(result, role)[0].usage for role in ("planner", "solver"))
         question = count_tokens(result.task.example.question)
         pages = [count_tokens(step.observation) for step in result.trajectory.steps if step.tool == "Search"]
         lasts = pages[task.depth - 1 :: task.depth] if task.reads and design in LEAN else pages
         planners.append(planner.input_tokens - question - tool)
-        plans.append((_written(planner) - breadth * task.name, breadth, following, reads))
-        rest = solver.input_tokens - asked * question - sum(lasts) - (breadth + reads) * task.name
+        plans.append((_written(planner) - breadth * start, breadth, following, reads))
+        rest = solver.input_tokens - asked * question - sum(lasts) - breadth * start - reads * task.name
         found.append((rest, breadth, following, reads))
         answers.append(_written(solver) - task.name)
         if readers := [call.usage for call in _model_calls(result, "tool")]:

@@ -102,6 +102,8 @@ class Task:
     question: float = 20
     name: float = 5
     """What a call asks for, what a step reads, and the answer."""
+    start: float | None = None
+    """What the first call of a strand asks for, which the question names; None is `name`."""
     tools: int = 1
     """Tools that are listed beside the one that reads (`LLM`)."""
     tool: float | None = None
@@ -176,11 +178,13 @@ def _loop(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     elif design == "loop-references" and not task.reads:
         turns = [task.depth * task.breadth]
     head = task.system + sizes.agent + task.tools * _tool(task, sizes) + task.loop_exemplars
+    passes_on = design == "loop-references" and not task.reads
     trace, sent = 0.0, list[Sent]()
-    for calls in [*turns, 0]:
+    for turn, calls in enumerate([*turns, 0]):
         prompt = head + task.question + trace
-        named = min(calls, task.breadth) if design == "loop-references" and not task.reads else calls
-        written = named * (sizes.call + task.name) + (calls - named) * sizes.next_call
+        named = task.breadth if passes_on and calls else calls
+        name = _start(task) if turn % task.depth == 0 or passes_on else task.name
+        written = named * (sizes.call + name) + (calls - named) * sizes.next_call
         reply = written if calls else sizes.answer + task.name
         sent.append(Sent("agent", prompt, sent[-1].input if sent else 0.0, head, prompt, reply + task.reasoning))
         trace += sizes.turn + written + calls * (sizes.seen + task.page)
@@ -193,7 +197,9 @@ def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     reads = (task.depth - 1) * task.breadth if task.reads else 0
     head = task.system + sizes.planner + task.tools * _tool(task, sizes) + task.plan_exemplars
     following = look_ups - task.breadth
-    plan = sizes.frame + task.breadth * (sizes.step + task.name) + following * sizes.next_step + reads * sizes.read_step
+    plan = (
+        sizes.frame + task.breadth * (sizes.step + _start(task)) + following * sizes.next_step + reads * sizes.read_step
+    )
     sent = [Sent("planner", head + task.question, 0.0, head, head, plan + task.reasoning)]
     for number in range(reads):
         own = 0.0 if number < task.breadth else sizes.reader  # the first reader of each strand runs at the same time
@@ -201,7 +207,7 @@ def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
         sent.append(Sent("tool", prompt, own, sizes.reader, sizes.reader, sizes.read + task.name))
     is_lean = design in ("plan-unread", "rewoo-unread", "code")
     found = task.page * (look_ups - reads if is_lean else look_ups)
-    found += task.breadth * (sizes.shown + task.name) + following * sizes.next_shown
+    found += task.breadth * (sizes.shown + _start(task)) + following * sizes.next_shown
     found += reads * (sizes.shown_read + task.name)
     head = task.system + sizes.solver
     prompt = head + sizes.asked * task.question + found
@@ -211,6 +217,10 @@ def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
 
 def _tool(task: Task, sizes: Sizes) -> float:
     return sizes.tool if task.tool is None else task.tool
+
+
+def _start(task: Task) -> float:
+    return task.name if task.start is None else task.start
 
 
 def in_sequence(design: Design, task: Task) -> int:

@@ -78,6 +78,11 @@ def shown_numbers(messages: Iterable[Message]) -> tuple[str, ...]:
     return tuple(text for text in found if read_number(text) is not None)
 
 
+def _is_in(value: str, text: str) -> bool:
+    """Whether a text shows a value; a number not as a part of a longer one."""
+    return re.search(rf"(?<!\d){value}(?!\d)", text) is not None if value.isdecimal() else value in text
+
+
 @dataclass(frozen=True, slots=True)
 class GoldCall:
     """A tool call on the way: `tool` is that of a hop, whatever the prompt calls its search tool."""
@@ -167,7 +172,7 @@ class LookupPath:
                 needs = all(found[need] for need in hop.needs)
                 found.append(needs and (not seen.calculator or self._is_shown(number, seen)))
             else:
-                found.append(fold(hop.value or f"{hop.title}:") in text)
+                found.append(_is_in(fold(hop.value or f"{hop.title}:"), text))
         return found
 
     def _is_shown(self, number: int, seen: Evidence) -> bool:

@@ -9,18 +9,24 @@ function toolTokens(task, sizes) {
   return task.tool === null ? sizes.tool : task.tool;
 }
 
+function startTokens(task) {
+  return task.start === null ? task.name : task.start;
+}
+
 function loopRequests(design, task, sizes) {
   const lookUps = task.depth * task.breadth;
   let turns = Array(task.depth).fill(task.breadth);
   if (design === "loop-one" || design === "react") turns = Array(lookUps).fill(1);
   else if (design === "loop-references" && !task.reads) turns = [lookUps];
   const head = task.system + sizes.agent + task.tools * toolTokens(task, sizes) + task.loop_exemplars;
+  const passesOn = design === "loop-references" && !task.reads;
   const sent = [];
   let trace = 0;
-  for (const calls of [...turns, 0]) {
+  for (const [turn, calls] of [...turns, 0].entries()) {
     const prompt = head + task.question + trace;
-    const named = design === "loop-references" && !task.reads ? Math.min(calls, task.breadth) : calls;
-    const written = named * (sizes.call + task.name) + (calls - named) * sizes.next_call;
+    const named = passesOn && calls ? task.breadth : calls;
+    const name = turn % task.depth === 0 || passesOn ? startTokens(task) : task.name;
+    const written = named * (sizes.call + name) + (calls - named) * sizes.next_call;
     const reply = calls ? written : sizes.answer + task.name;
     const own = sent.length ? sent[sent.length - 1].input : 0;
     sent.push({ input: prompt, own, head, marked: prompt, output: reply + task.reasoning });
@@ -35,7 +41,7 @@ function planRequests(design, task, sizes) {
   const reads = task.reads ? following : 0;
   const lean = ["plan-unread", "rewoo-unread", "code"].includes(design);
   let head = task.system + sizes.planner + task.tools * toolTokens(task, sizes) + task.plan_exemplars;
-  const plan = sizes.frame + task.breadth * (sizes.step + task.name) + following * sizes.next_step
+  const plan = sizes.frame + task.breadth * (sizes.step + startTokens(task)) + following * sizes.next_step
     + reads * sizes.read_step;
   const sent = [{ input: head + task.question, own: 0, head, marked: head, output: plan + task.reasoning }];
   for (let number = 0; number < reads; number++) {
@@ -44,7 +50,7 @@ function planRequests(design, task, sizes) {
     sent.push({ input, own, head: sizes.reader, marked: sizes.reader, output: sizes.read + task.name });
   }
   let found = task.page * (lean ? lookUps - reads : lookUps);
-  found += task.breadth * (sizes.shown + task.name) + following * sizes.next_shown;
+  found += task.breadth * (sizes.shown + startTokens(task)) + following * sizes.next_shown;
   found += reads * (sizes.shown_read + task.name);
   head = task.system + sizes.solver;
   const input = head + sizes.asked * task.question + found;

@@ -37,6 +37,7 @@ def tasks(random: Random) -> list[Task]:
             tool=random.choice((None, 100)),
             reasoning=random.choice((0, 200)),
             system=random.choice((0, 800, 4000)),
+            start=random.choice((None, 7)),
             loop_exemplars=random.choice((0, 500)),
         )
         for _ in range(40)
