@@ -107,6 +107,7 @@ def compare(
             sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
             sides = list(starmap(way_round, sides))
             for a, b in sides:
+                cautions += _across_forms({a: same[a], b: same[b]})
                 pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
             priced += [_under(dataset, price, same, sides) for price in under]
             for system in own_systems:
@@ -220,6 +221,19 @@ def _system(label: str, run_id: str, rows: Rows) -> System:
     (summary,) = summaries_of(rows)
     means = {name: found[name].estimate if name in found else None for name in _MORE_MEANS}
     return System(label, run_id, questions_of(rows), summary, means, summary.intervals | bounded(found))
+
+
+def _across_forms(pair: Mapping[str, Rows]) -> Iterator[str]:
+    """A line where one side carries exemplars in its prompts and the other none."""
+    carried: dict[str, float] = {}
+    for label, rows in pair.items():
+        if "exemplar_tokens" not in rows or not (rows["tool_calls"] > 0).any():
+            return  # of an earlier version, or an architecture that has no form
+        carried[label] = float(np.nansum(rows["exemplar_tokens"]) / max(1.0, float(np.nansum(rows["llm_calls"]))))
+    with_them, without = sorted(carried, key=lambda label: -carried[label])
+    if carried[with_them] and not carried[without]:
+        tokens = f"{carried[with_them]:,.0f} tokens of exemplars a call"
+        yield f"{with_them} carries {tokens} and {without} none: a part of what they differ by is their form"
 
 
 def _cautions(system: System) -> Iterator[str]:

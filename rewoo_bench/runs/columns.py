@@ -343,6 +343,10 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         null="for architectures that aren't routers",
     ),
     Column(
+        "exemplar_tokens", LONG, "part of the prompts that is exemplars, by the pinned tokenizer",
+        lambda q: sum(call.prompt_parts.exemplars for call in q.result.calls if call.kind == "model"),
+    ),
+    Column(
         "evidence_tokens", LONG, "tokens of what the tools returned, each observation once, by the pinned tokenizer",
         lambda q: sum(count_tokens(step.observation) for step in q.trajectory.steps),
     ),

@@ -245,3 +245,15 @@ def test_the_command_compares_runs(tmp_path: Path, capfd: pytest.CaptureFixture[
 def test_a_recorded_run_is_compared() -> None:
     comparison = compare(rewoo_bench.load(REPLAY))
     assert [pair.questions for pair in comparison.pairs] == [5] * (len(comparison.systems) - 1)
+
+
+def test_a_pair_across_forms_says_what_one_side_carries() -> None:
+    rows = frame(
+        system(matches="110100", exemplar_tokens=0.0, tool_calls=2, llm_calls=3),
+        system("react", "111100", 2000, exemplar_tokens=3174.0, tool_calls=2, llm_calls=3),
+        system("direct", "111100", 200, exemplar_tokens=0.0, tool_calls=0, llm_calls=1),
+    )
+    told = [each for each in rewoo_bench.compare(rows).warnings if "exemplars" in each]
+    assert told == [
+        "react carries 1,058 tokens of exemplars a call and rewoo none: a part of what they differ by is their form"
+    ]
