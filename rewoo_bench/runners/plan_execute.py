@@ -4,8 +4,8 @@ plan      = planner(question)                          one model call
 action    = executor(plan's first step)                one model call a step
 plan      = planner(question, observations so far)     one model call a step, or the answer
 
-After Wang et al. 2023, arXiv 2305.04091 (plan and solve), with a new plan after every observation
-as in the plan-and-execute agents built on it. All calls of a question share one growing trace.
+As in LangGraph's plan-and-execute tutorial, after Wang et al. 2023, arXiv 2305.04091 (plan and solve), whose plan isn't
+written anew. All calls of a question share one growing trace.
 """
 
 from __future__ import annotations
