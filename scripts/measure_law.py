@@ -339,9 +339,9 @@ def _tables() -> list[str]:
         lines += ["", f"## {title}", "", *markdown_table(cells)]
     lines += ["", "## The tie", ""]
     lines += [
-        "Look-ups in sequence from which the plan is cheaper, where a model reads each result; with pages that "
-        "outweigh all else it is 2 / r, where r is the price of cached input by that of fresh input. None: the same "
-        f"one is cheaper up to {MOST_DEPTH}.",
+        "Look-ups in sequence from which on the plan is cheaper, where a model reads each result; with pages that "
+        "outweigh all else it is 2 / r, where r is the price of cached input by that of fresh input. None: there is "
+        f"no such number up to {MOST_DEPTH}.",
         "",
     ]
     cells = [["price", "r", *(f"{page:,}" for page in PAGES), "2 / r"]]

@@ -3,7 +3,7 @@
     task = Task(depth=4, page=1500)
     requests("loop", task)                              # 5 requests, each with all results so far
     cost("plan", task, tariff).usd                      # dollars under a price and its cache rule
-    estimate(depth=4, page=1500).sentence               # which is cheaper, and where they tie
+    estimate(depth=4, page=1500).sentence               # which is cheaper, and from where on the plan is
 
 A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With large pages
 and one strand, and cached input for r times the price of fresh input,
@@ -258,18 +258,24 @@ MOST_DEPTH = 100
 
 
 def tie(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan") -> float | None:
-    """Look-ups in sequence at which both cost the same dollars, in between where no whole number does.
+    """Look-ups in sequence from which on the plan costs fewer dollars, in between where no whole number ties.
 
-    None where the same one is cheaper up to `MOST_DEPTH`.
+    None where one of them is cheaper from the first look-up to `MOST_DEPTH`, or the loop is at the end.
     """
-    before = 0.0
+    found, before = None, 0.0
     for depth in range(1, MOST_DEPTH + 1):
-        deeper = replace(task, depth=depth)
-        ahead = math.log(cost(loop, deeper, tariff).usd / cost(plan, deeper, tariff).usd)
-        if depth > 1 and (before < 0) != (ahead < 0):
-            return depth - 1 + before / (before - ahead)
+        ahead = _ahead(replace(task, depth=depth), tariff, loop, plan)
+        if ahead < 0:
+            found = None
+        elif before < 0:
+            found = depth - 1 + before / (before - ahead)
         before = ahead
-    return None
+    return found
+
+
+def _ahead(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan") -> float:
+    """The logarithm of the loop's dollars by the plan's: below 0 where the loop is cheaper."""
+    return math.log(cost(loop, task, tariff).usd / cost(plan, task, tariff).usd)
 
 
 @dataclass(frozen=True)
@@ -280,7 +286,7 @@ class Estimate:
     tariff: Tariff
     costs: Mapping[Design, Cost]
     tie: float | None
-    """Look-ups in sequence at which loop and plan tie."""
+    """Look-ups in sequence from which on the plan is cheaper than the loop."""
 
     @property
     def ratio(self) -> float:
@@ -289,16 +295,18 @@ class Estimate:
 
     @property
     def sentence(self) -> str:
-        """Which is cheaper, and where they tie."""
+        """Which is cheaper, and from how many look-ups on the plan is."""
         times = two_digits(self.ratio)
         said = f"The plan is cheaper: the loop costs about {times} times as much."
         if self.ratio < 1:
             said = f"The loop is cheaper: it costs about {times} times as much as the plan."
         if float(times) == 1:
             said = "Loop and plan cost about the same."
-        if self.tie is None:
-            return f"{said} That does not turn with more or fewer look-ups."
-        return f"{said} They tie at about {two_digits(self.tie)} look-ups in sequence."
+        if self.tie is not None:
+            return f"{said} From about {two_digits(self.tie)} look-ups in sequence on, the plan is cheaper."
+        ends_with_loop = _ahead(replace(self.task, depth=MOST_DEPTH), self.tariff) < 0
+        stays = ends_with_loop == (self.ratio < 1)
+        return f"{said} With more look-ups {'it stays so' if stays else 'the loop is cheaper'}."
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each design: model calls, those in sequence, tokens, and dollars of 1,000 tasks."""

@@ -99,14 +99,18 @@ function cost(design, task, price, sizes) {
   return total;
 }
 
+// The logarithm of the loop's dollars by the plan's: below 0 where the loop is cheaper.
+function ahead(task, price, sizes) {
+  return Math.log(cost("loop", task, price, sizes["loop"]).usd / cost("plan", task, price, sizes["plan"]).usd);
+}
+
 function tie(task, price, sizes, most) {
-  let before = 0;
+  let found = null, before = 0;
   for (let depth = 1; depth <= most; depth++) {
-    const deeper = { ...task, depth };
-    const ahead = Math.log(cost("loop", deeper, price, sizes["loop"]).usd
-      / cost("plan", deeper, price, sizes["plan"]).usd);
-    if (depth > 1 && before < 0 !== ahead < 0) return depth - 1 + before / (before - ahead);
-    before = ahead;
+    const now = ahead({ ...task, depth }, price, sizes);
+    if (now < 0) found = null;
+    else if (before < 0) found = depth - 1 + before / (before - now);
+    before = now;
   }
-  return null;
+  return found;
 }
