@@ -111,6 +111,7 @@ def test_every_action_can_be_read(results: Ask, name: str) -> None:
         assert all(step.tool for step in result.trajectory.steps)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", without_the_slowest(sorted({*NAMES} - {"react-native", "rewoo-react", "router"})))
 def test_the_second_question_finds_the_prompt_of_the_first(results: Ask, name: str) -> None:
     """What is the same from question to question comes first, so the server has it in its cache."""

@@ -136,6 +136,7 @@ def test_a_judge_that_its_provider_failed_is_asked_again_and_nothing_else_is(
     assert load("here")["judged_correct"].all()
 
 
+@pytest.mark.slow
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal.Signals) -> None:
@@ -171,6 +172,7 @@ def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal
     assert (manifest["status"], manifest["reason"], manifest["rows"]) == ("incomplete", "interrupted", 5)
 
 
+@pytest.mark.nightly
 def test_a_background_job_can_be_ended(tmp_path: Path) -> None:
     """A shell starts a background job with SIGINT ignored; SIGTERM ends it all the same."""
     with ModelServer(lambda request: ServerFault("hang")) as slow:

@@ -53,6 +53,7 @@ def test_an_example_calls_the_questions_tools_and_counts_what_the_meter_counts(n
     assert json.dumps(own) == json.dumps(counted)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [NODE, "mcp-client"])
 def test_an_example_that_is_refused_says_why(name: str) -> None:
     with ModelServer(lambda request: ServerFault(status=400, message="no such option")) as provider:

@@ -79,6 +79,7 @@ def test_a_refused_resume_removes_nothing() -> None:
     assert Path("here/run.json").exists()
 
 
+@pytest.mark.nightly
 def test_of_two_starts_with_the_same_folder_one_wins_and_the_other_changes_nothing(
     repeats: Callable[[int], int],
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_run_whose_journal_is_gone_is_not_paid_for_again(
     assert Path("here/questions.parquet").read_bytes() == tables
 
 
+@pytest.mark.nightly
 def test_a_folder_that_is_moved_away_during_a_run_loses_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     asked, going_on = threading.Event(), threading.Event()
 

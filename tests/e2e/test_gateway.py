@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_each_dialect_is_counted_to_the_token_and_its_replay_is_the_same() -> None:
     agents = [write_function(name) for name in FORMS]
     with DialectServer() as provider, with_settings(calls=2):

@@ -68,6 +68,7 @@ def check_replay(agents: list[Path], *columns: str) -> None:
     pd.testing.assert_frame_equal(again, recorded)
 
 
+@pytest.mark.nightly
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("fault", [None, "cut stream", "error event"])
 def test_a_replay_of_hang_ups_has_the_rows_of_its_run(fault: Fault | None) -> None:

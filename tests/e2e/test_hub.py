@@ -151,6 +151,7 @@ def load(home: Path, endpoint: str, dataset: str = "hotpotqa", *, offline: bool 
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_same_sample_comes_streamed_and_cached_and_then_offline(tmp_path: Path, hub: LoopbackHub) -> None:
     endpoint = f"http://127.0.0.1:{hub.server_port}"
     streamed, manifest = load(tmp_path, endpoint, limit=5)

@@ -107,6 +107,7 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     assert shown.close() == 0
 
 
+@pytest.mark.nightly
 def test_the_list_names_data_set_and_model_and_has_each_exact_match(
     view: Callable[[Path], View], tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ async def test_it_is_refused_where_no_model_is_local() -> None:
 SERVER_ENDED = r"the server of 'smollm2-135m.gguf' has ended \(signal SIGKILL"
 
 
+@pytest.mark.nightly
 @pytest.mark.by_day(1)
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to find a run's processes in")
 @pytest.mark.parametrize(

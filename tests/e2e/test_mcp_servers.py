@@ -175,6 +175,7 @@ async def test_a_shared_server_is_one_for_all_questions_because_the_user_says_so
     assert await notes_seen("react", address=f"[shared] {hostile()}", questions=2) == ["mine.", "mine mine."]
 
 
+@pytest.mark.nightly
 async def test_the_start_of_a_server_is_no_latency() -> None:
     model = ScriptedModel(NOTE_AND_READ)
     (result,) = await rewoo_bench.evaluate("sample", "react", model=model, questions=1, mcp=(hostile("slow=5"),))

@@ -186,6 +186,7 @@ async def test_a_server_that_cannot_be_used_is_one_line(command: str, message: s
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.nightly
 async def test_an_unknown_tool_and_a_taken_name_are_refused(tmp_path: Path) -> None:
     folder = write_architecture(tmp_path, mcp=COMMAND, mcp_tool="populatoin")
     with pytest.raises(UsageError, match="did you mean 'population'"):

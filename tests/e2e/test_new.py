@@ -129,6 +129,7 @@ def test_a_wrong_name_is_refused(kind: str, name: str, message: str, capsys: pyt
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["own_loop.py", "taken"]
 
 
+@pytest.mark.nightly
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", ["arch", "runner", "agent"])
 def test_the_recipe_for_ci_runs_as_it_stands_for_every_example(kind: str) -> None:

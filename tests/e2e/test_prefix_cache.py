@@ -28,6 +28,7 @@ async def found(*architectures: str, concurrency: int = 1) -> Counter[str]:
     return counts
 
 
+@pytest.mark.slow
 async def test_what_an_architecture_finds_does_not_depend_on_the_order_of_the_architectures() -> None:
     one, other = "direct", "direct?max_exemplars=1"
     assert await found(one, other) == await found(other, one)

@@ -172,6 +172,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
     assert sum(entry.usage is not None for entry in slow.books) == 6
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
     with ModelServer(lambda request: f"Answer: Neva {Random(str(request)).randbytes(3000).hex()}") as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)
@@ -191,6 +192,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
     assert len(server.books) <= 1 + 100 + 4  # those in flight are asked again
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
     asked, going_on = threading.Event(), threading.Event()
 

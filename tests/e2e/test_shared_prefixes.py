@@ -65,6 +65,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", [name for name in SHORT_PRICES if name != "none"])
 def test_every_shipped_rule_finds_in_the_columns_what_it_finds_in_the_prompts(chain: Path, name: str) -> None:

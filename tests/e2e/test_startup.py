@@ -72,6 +72,7 @@ def test_a_run_of_a_model_of_openai_imports_nothing_slow(server: ModelServer, tm
     assert server.books
 
 
+@pytest.mark.slow
 def test_a_comparison_imports_pandas_and_nothing_slower(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert imported_by(*one_question("oracle", run, "-n", 30, "--arch", "react")) == set()

@@ -314,6 +314,7 @@ def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.by_day(1)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_study_that_is_ended_goes_on_and_asks_nothing_twice(how: signal.Signals, tmp_path: Path) -> None:

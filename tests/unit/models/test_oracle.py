@@ -240,6 +240,7 @@ async def test_the_tokens_are_the_same_every_time_however_many_questions_run_at_
     assert sorted(map(repr, tokens(one))) == sorted(map(repr, tokens(many)))
 
 
+@pytest.mark.nightly
 def test_another_process_counts_the_same(tmp_path: Path) -> None:
     """Nothing hangs on the order of a set, which differs from process to process."""
     command = [sys.executable, "-c", "from rewoo_bench.cli.main import main; main()", "run", "--arch", ",".join(ALL)]

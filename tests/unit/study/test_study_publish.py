@@ -329,6 +329,7 @@ def test_a_place_of_runs_that_arent_there_says_so(
         page.unlink()
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], published: Path, tmp_path: Path) -> None:
     study, folder = made
     for name in ("a", "b"):
