@@ -27,6 +27,7 @@ from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.records import CallKey, CallRecord, TaskKey, as_bytes, prompt_with
 from rewoo_bench.runs.journal.store import JournalReader, open_journal
 from rewoo_bench.runs.journal.tables import export
+from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_tokens
 
 BEGUN = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 SHEET = """title = "A sheet of a test"
@@ -58,8 +59,17 @@ def ask(start: float, end: float, tokens_in: int, tokens_out: int, *texts: str, 
 
 
 def text(name: str, tokens: int) -> str:
-    """A text of so many tokens that begins and goes on with its name."""
-    return (f"{name}:" * (4 * tokens))[: 4 * tokens]
+    """A message of so many tokens, with those of its marks, that begins with its name.
+
+    A prompt has `TOKENS_BEFORE_ANSWER` more than its messages: the last one of its question is that much shorter.
+    """
+    begin = f"{name}:"
+    return begin + " a" * (tokens - TOKENS_PER_MESSAGE - count_tokens(begin))
+
+
+def asked(name: str, tokens: int) -> str:
+    """The message with the question of a prompt: with the tokens before the answer it has so many."""
+    return text(name, tokens - TOKENS_BEFORE_ANSWER)
 
 
 def write(folder: Path, calls: Mapping[tuple[str, str], Sequence[Ask]], **rows: Any) -> Path:

@@ -6,8 +6,8 @@ what all prompts of a run share; and the recorded prompts, read in the order in 
 
 A prefix is there from the end of the call that sent it on: calls at the same time don't find each other's. It may end
 after each message and after each 128 characters of one, so up to 127 characters are missed. Tokens are counted with the
-pinned tokenizer and become those of `input_tokens` by the call's own ratio of the two. They are never more than the
-tokens of an earlier prompt that begins with them.
+pinned tokenizer and become those of `input_tokens` by the call's own ratio of the two; those of a whole earlier prompt
+are as many as it had.
 
 A prefix has no age where the time of either call is missing, as in imported runs (imports/write.py): such calls are in
 the order in which they were made.
@@ -109,8 +109,9 @@ def _columns(call: SentCall, sent: Sent) -> Shared:
         if not length:
             return 0
         ends = sent.size(prompt, length)
-        scaled = max(0, min(int(call.input_tokens * ends / whole + 1e-9), call.input_tokens - 1))
-        return min(scaled, sent.tokens(prompt, length, scaled))  # a whole prompt has as many as it had
+        scaled = int(call.input_tokens * ends / whole + 1e-9)
+        tokens = sent.tokens(prompt, length, scaled)  # a whole prompt has as many as it had
+        return max(0, min(tokens, call.input_tokens - 1))
 
     most_of_task = sent.longest_of.get(call.task, 0)
     mine, theirs = min(shared(own), most_of_task), shared(others)
@@ -122,8 +123,8 @@ def _columns(call: SentCall, sent: Sent) -> Shared:
 
     def up_to(text: int) -> int:
         """Tokens up to the end of a text."""
-        size = prompt.texts[text].size
-        tokens = round(call.input_tokens * size / whole)
+        size, is_whole = prompt.texts[text].size, text == len(prompt.texts) - 1
+        tokens = call.input_tokens if is_whole else round(call.input_tokens * size / whole)
         is_shared = longest > 0 and size <= sent.size(prompt, longest) + 1e-6
         return min(tokens, most) if is_shared else tokens
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from priced_runs import Ask, Cost, ask, costs, sheet, text, write
+from priced_runs import Ask, Cost, ask, asked, costs, sheet, text, write
 
 import rewoo_bench
 from rewoo_bench.analysis.comparison_tables import Comparison
@@ -55,10 +55,10 @@ output = 4
 
 def two_questions() -> dict[tuple[str, str], list[Ask]]:
     """The calls of the first and the third case."""
-    first, second = (PREFIX, text("q1", 100)), (PREFIX, text("q2", 100))
+    first, second = (PREFIX, asked("q1", 100)), (PREFIX, asked("q2", 100))
     return {
         ("react", "q1"): [ask(0, 10, 1380, 50, *first), ask(20, 30, 1580, 50, *first, text("o1", 200))],
-        ("react", "q2"): [ask(25, 35, 1380, 50, *second), ask(400, 410, 1400, 50, PREFIX, text("r2", 120))],
+        ("react", "q2"): [ask(25, 35, 1380, 50, *second), ask(400, 410, 1400, 50, PREFIX, asked("r2", 120))],
     }
 
 
@@ -100,16 +100,16 @@ def test_explicit_caching_up_to_marks_with_a_price_of_writing(tmp_path: Path) ->
         out          100 x 15                                                      =  1,500
     sum 25,170 millionths for 2 questions: 12.585 dollars for 1,000
     """
-    prefix, asked, first, second = text("P", 2000), text("q1", 100), text("o1", 300), text("o2", 200)
+    prefix, question, first, second = text("P", 2000), asked("q1", 100), text("o1", 300), text("o2", 200)
     run = write(
         tmp_path / "run",
         {
             ("react", "q1"): [
-                ask(0, 10, 2100, 100, prefix, asked, marks=(0,)),
-                ask(20, 30, 2400, 100, prefix, asked, first, marks=(0, 2)),
-                ask(40, 50, 2600, 100, prefix, asked, first, second, marks=(0, 3)),
+                ask(0, 10, 2100, 100, prefix, question, marks=(0,)),
+                ask(20, 30, 2400, 100, prefix, question, first, marks=(0, 2)),
+                ask(40, 50, 2600, 100, prefix, question, first, second, marks=(0, 3)),
             ],
-            ("react", "q2"): [ask(360, 370, 2100, 100, prefix, text("q2", 100), marks=(0,))],
+            ("react", "q2"): [ask(360, 370, 2100, 100, prefix, asked("q2", 100), marks=(0,))],
         },
     )
     line = only(costs(run, sheet(tmp_path, EXPLICIT)))
@@ -124,13 +124,13 @@ def test_a_cache_within_a_question_finds_no_prompt_of_another(tmp_path: Path) ->
     run = write(tmp_path / "run", two_questions())
     automatic = sheet(tmp_path, AUTOMATIC.replace('source = "made up"', within))
     assert only(costs(run, automatic)).usd_per_1000 == pytest.approx(2.118 + 1.152 / 2)
-    prefix, asked, more = text("P", 2000), text("q1", 100), text("o1", 300)
+    prefix, question, more = text("P", 2000), asked("q1", 100), text("o1", 300)
     calls = {
         ("react", "q1"): [
-            ask(0, 10, 2100, 100, prefix, asked, marks=(0,)),
-            ask(20, 30, 2400, 100, prefix, asked, more, marks=(0, 2)),
+            ask(0, 10, 2100, 100, prefix, question, marks=(0,)),
+            ask(20, 30, 2400, 100, prefix, question, more, marks=(0, 2)),
         ],
-        ("react", "q2"): [ask(60, 70, 2100, 100, prefix, text("q2", 100), marks=(0,))],
+        ("react", "q2"): [ask(60, 70, 2100, 100, prefix, asked("q2", 100), marks=(0,))],
     }
     marked = write(tmp_path / "marked", calls)
     explicit = sheet(tmp_path, EXPLICIT.replace('source = "made up"', within))
@@ -179,7 +179,7 @@ def test_two_architectures_break_even_where_cached_input_costs_as_much(tmp_path:
 
 
 def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
-    prompt = (PREFIX, text("q1", 100))
+    prompt = (PREFIX, asked("q1", 100))
     calls = {
         ("react", "q1"): [ask(0, 10, 1380, 0, *prompt), ask(9, 12, 1380, 0, *prompt), ask(10, 12, 1380, 0, *prompt)]
     }
@@ -188,7 +188,7 @@ def test_a_call_in_flight_is_no_source(tmp_path: Path) -> None:
 
 
 def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
-    prompt = (PREFIX, text("q1", 100))
+    prompt = (PREFIX, asked("q1", 100))
     calls = {
         ("react", "q1"): [ask(0, 1, 1380, 0, *prompt), ask(200, 201, 1380, 0, *prompt), ask(400, 401, 1380, 0, *prompt)]
     }
@@ -198,8 +198,8 @@ def test_a_hit_renews_the_lifetime(tmp_path: Path) -> None:
 
 def test_each_architecture_has_its_own_cache(tmp_path: Path) -> None:
     calls = {
-        ("rewoo", "q1"): [ask(0, 10, 1380, 0, PREFIX, text("q1", 100))],
-        ("react", "q1"): [ask(20, 30, 1380, 0, PREFIX, text("r1", 100))],
+        ("rewoo", "q1"): [ask(0, 10, 1380, 0, PREFIX, asked("q1", 100))],
+        ("react", "q1"): [ask(20, 30, 1380, 0, PREFIX, asked("r1", 100))],
     }
     run = write(tmp_path / "run", calls)
     assert [cost.cached_share for cost in costs(run, sheet(tmp_path, AUTOMATIC)).values()] == [0, 0]
@@ -230,7 +230,7 @@ def test_questions_that_the_infrastructure_failed_are_in_no_mean(tmp_path: Path)
 
 
 def test_a_whole_earlier_prompt_is_shared_with_the_tokens_that_it_had(tmp_path: Path) -> None:
-    texts = text("P", 1280), text("q1", 100)
+    texts = text("P", 1280), asked("q1", 100)
     calls = {("react", "q1"): [ask(0, 10, 1380, 0, *texts), ask(20, 30, 2000, 0, *texts, text("R", 120))]}
     run = write(tmp_path / "run", calls)
     _, second = pq.read_table(run / "calls.parquet").to_pylist()
@@ -240,9 +240,9 @@ def test_a_whole_earlier_prompt_is_shared_with_the_tokens_that_it_had(tmp_path: 
 def test_a_schema_that_constrains_the_reply_is_no_part_of_the_prompt(tmp_path: Path) -> None:
     found: list[list[float]] = []
     for schema in (None, {"type": "object", "description": "x" * 4000}):
-        texts = text("P", 1280), text("q1", 100)
+        texts = text("P", 1280), asked("q1", 100)
         calls = {("react", "q1"): [ask(0, 10, 1380, 0, *texts, schema=schema)]}
-        calls[("react", "q2")] = [ask(20, 30, 1380, 0, texts[0], text("q2", 100), schema=schema)]
+        calls[("react", "q2")] = [ask(20, 30, 1380, 0, texts[0], asked("q2", 100), schema=schema)]
         run = write(tmp_path / f"run-{len(found)}", calls)
         found.append([row["shared_run_tokens"] for row in pq.read_table(run / "calls.parquet").to_pylist()])
     assert found[0] == found[1] == [0, 1280]

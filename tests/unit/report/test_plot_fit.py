@@ -123,7 +123,6 @@ def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path
     write_questions(tmp_path / "all", rows[rows["stop_reason"] == "invalid_plan"])
     ((_, picture),) = draw(read([tmp_path / "some"]), only=["steps"])
     assert "Rejected plans, left out: ReWOO 6." in picture.caption
-    assert "In the means but in no fit, because a limit cut them off: ReAct 2." in picture.caption
     points = [np.asarray(line.get_xdata()) for line in picture.figure.axes[0].lines if line.get_marker() == "o"]
     (rewoo,) = [hops for hops in points if len(hops)]
     assert rewoo.tolist() == [1, 2, 3]
