@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_runs import quiet
-from priced_runs import ask, text, write
+from priced_runs import ask, asked, text, write
 from prompt_caches import replayed
 
 from rewoo_bench.analysis.call_costs import cached_tokens, read_calls
@@ -30,9 +30,9 @@ def columns_of(folder: Path, rule: CacheRule) -> np.ndarray:
 
 
 def test_a_prompt_shares_with_its_own_question_and_with_others(tmp_path: Path) -> None:
-    first = ask(0, 1, 1100, 5, PROMPT, text("q1", 100))
-    again = ask(2, 3, 1200, 5, PROMPT, text("q1", 100), text("o1", 100))
-    other = ask(4, 5, 1100, 5, PROMPT, text("q2", 100))
+    first = ask(0, 1, 1100, 5, PROMPT, asked("q1", 100))
+    again = ask(2, 3, 1200, 5, PROMPT, asked("q1", 100), text("o1", 100))
+    other = ask(4, 5, 1100, 5, PROMPT, asked("q2", 100))
     run = write(tmp_path / "run", {("react", "q1"): [first, again], ("react", "q2"): [other]})
     assert shared(run) == [(0, 0), (1100, 0), (0, 1000)]
     ages = pd.read_parquet(run / "calls.parquet")["shared_run_age_s"]
@@ -47,8 +47,8 @@ def test_a_call_in_flight_and_another_architecture_share_nothing(tmp_path: Path)
 
 
 def test_marks_of_a_cache_are_known(tmp_path: Path) -> None:
-    first = ask(0, 1, 1100, 5, PROMPT, text("q1", 100), marks=(0,))
-    again = ask(2, 3, 1200, 5, PROMPT, text("q1", 100), text("o1", 100), marks=(0, 2))
+    first = ask(0, 1, 1100, 5, PROMPT, asked("q1", 100), marks=(0,))
+    again = ask(2, 3, 1200, 5, PROMPT, asked("q1", 100), text("o1", 100), marks=(0, 2))
     calls = pd.read_parquet(write(tmp_path / "run", {("react", "q1"): [first, again]}) / "calls.parquet")
     assert calls["marked_tokens"].tolist() == [1000, 1000]
     assert calls["last_marked_tokens"].tolist() == [1000, 1200]

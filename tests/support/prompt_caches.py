@@ -30,6 +30,7 @@ from rewoo_bench.runs.journal.database import connect_to_read
 from rewoo_bench.runs.journal.prefixes import recorded_calls
 from rewoo_bench.runs.journal.records import form_of
 from rewoo_bench.runs.journal.sent import SentCall
+from rewoo_bench.text.tokens import TOKENS_BEFORE_ANSWER, TOKENS_PER_MESSAGE, count_tokens
 
 CHUNK = 128  # characters between two places at which a common prefix may end; so may it after each text
 
@@ -75,16 +76,20 @@ class Prompt(NamedTuple):
 
     ids: tuple[int, ...]
     texts: tuple[str, ...]
+    sizes: tuple[int, ...]
+    """Tokens of the texts."""
     marks: tuple[int, ...]
 
 
 def prompt_of(beginnings: Beginnings, call: SentCall) -> Prompt:
     texts = [call.form.tools] if call.form.tools else []
+    sizes = [count_tokens(text) for text in texts]
     marks = tuple(mark + len(texts) for mark in call.marks)
     for part in beginnings.parts(call.last):
         _, (calls, answers) = form_of(part.form)
         texts.append(beginnings.text(part.text) + (json.dumps(calls) if calls or answers else ""))
-    return Prompt(tuple(map(hash, texts)), tuple(texts), marks)
+        sizes.append(count_tokens(texts[-1]) + TOKENS_PER_MESSAGE)
+    return Prompt(tuple(map(hash, texts)), tuple(texts), tuple(sizes), marks)
 
 
 class AutomaticCache:
@@ -98,14 +103,15 @@ class AutomaticCache:
     def send(self, call: SentCall, prompt: Prompt) -> Found:
         self._times.settle(call.start)
         prefixes, ends = _prefixes(prompt)
+        whole = ends[-1] + TOKENS_BEFORE_ANSWER
         known = 0
         while known < len(prefixes) and self._times.has(prefixes[known], call.start):
             known += 1
         self._times.hit(prefixes[:known], call.start)
         self._times.add(prefixes, call.end)
-        share = ends[known - 1] / ends[-1] if known and ends[-1] else 0.0
+        share = ends[known - 1] / whole if known else 0.0
         if known and prefixes[known - 1] in self._tokens:
-            share = min(share, self._tokens[prefixes[known - 1]] / call.input_tokens)
+            share = self._tokens[prefixes[known - 1]] / call.input_tokens
         if prefixes:
             self._tokens[prefixes[-1]] = call.input_tokens
         return _whole_blocks(self._rule, call.input_tokens, share)
@@ -123,14 +129,15 @@ class ExplicitCache:
     def send(self, call: SentCall, prompt: Prompt) -> Found:
         self._times.settle(call.start)
         least = self._rule.minimum_prefix_tokens or 0
-        ends = list(accumulate(map(len, prompt.texts)))
-        sizes = [round(call.input_tokens * end / ends[-1]) if ends[-1] else 0 for end in ends]
+        ends = list(accumulate(prompt.sizes))
+        sizes = [round(call.input_tokens * end / (ends[-1] + TOKENS_BEFORE_ANSWER)) for end in ends]
+        sizes[-1:] = [call.input_tokens] if sizes else []
         prefixes = list(accumulate(prompt.ids, lambda before, id_: hash((before, id_)), initial=0))[1:]
         marks = [mark for mark in prompt.marks if mark < len(sizes) and sizes[mark] >= least]
         found = max((self._longest(prefixes, mark, call.start) for mark in marks), default=-1)
         cached = sizes[found] if found >= 0 else 0
         if found >= 0 and prefixes[found] in self._tokens:
-            cached = min(cached, self._tokens[prefixes[found]])
+            cached = self._tokens[prefixes[found]]
         if found >= 0:  # no beginning of a prompt has more tokens than the prompt
             cached = min(cached, self._largest.get((call.task, prefixes[found]), cached))
         if prefixes:
@@ -170,16 +177,20 @@ def _chunks(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((hash(piece), len(piece)) for piece in pieces)
 
 
-def _prefixes(prompt: Prompt) -> tuple[list[int], list[int]]:
-    """The prefixes of a prompt at which a common one may end, as hashes, and their characters."""
-    prefixes, ends, before, end = [], [], 0, 0
-    for text in prompt.texts:
+def _prefixes(prompt: Prompt) -> tuple[list[int], list[float]]:
+    """The prefixes of a prompt at which a common one may end, as hashes, and their tokens."""
+    prefixes: list[int] = []
+    ends: list[float] = []
+    before, begin = 0, 0.0
+    for text, size in zip(prompt.texts, prompt.sizes, strict=True):
+        read = 0
         for piece, length in _chunks(text):
             before = hash((before, piece))
-            end += length
+            read += length
             prefixes.append(before)
-            ends.append(end)
-    return prefixes, ends or [0]
+            ends.append(begin + size * read / len(text))
+        begin += size
+    return prefixes, ends or [0.0]
 
 
 def _whole_blocks(rule: CacheRule, input_tokens: int, share: float) -> Found:

@@ -132,8 +132,7 @@ def _columns(call: SentCall, sent: Sent) -> Shared:
     last = up_to(marks[-1]) if marks else 0
     stored = 0
     if at_mark is not None:
-        stored = min(up_to(at_mark), most)
-        stored = min(stored, sent.tokens_at(prompt.texts[at_mark], stored))
+        stored = sent.tokens_at(prompt.texts[at_mark], min(up_to(at_mark), most))
     return Shared(mine, own_age, theirs, others_age, first, last, stored)
 
 

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import law_map  # noqa: E402
 import measure_law  # noqa: E402
 
 BOUNDS = {"tokens": 0.01, "dollars": 0.03}
@@ -39,3 +40,9 @@ def test_a_cell_is_the_same_again() -> None:
         assert found.tokens == pytest.approx(own["tokens"][design], rel=1e-5)
         for name in measure_law.PRICES:
             assert found.usd[name] == pytest.approx(own[name][design], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", [each.name for each in law_map.MAPS])
+def test_the_map_is_what_the_script_makes(name: str) -> None:
+    (wanted,) = (each for each in law_map.MAPS if each.name == name)
+    assert law_map.picture(wanted) == (law_map.FOLDER / f"{name}.svg").read_text("utf-8")
