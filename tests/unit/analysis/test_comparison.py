@@ -17,8 +17,6 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 
-REPLAY = Path(__file__).parents[2] / "golden" / "replay"
-
 
 def labels(comparison: Comparison) -> list[str]:
     return [each.label for each in comparison.systems]
@@ -240,8 +238,3 @@ def test_the_command_compares_runs(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert (done.value.code, err) == (0, "")
     assert json.loads(out)["pairs"][0]["b"] == "react"
     assert list(manifests(runs[0], tmp_path / "b" / "questions.parquet")) == [A, B]
-
-
-def test_a_recorded_run_is_compared() -> None:
-    comparison = compare(rewoo_bench.load(REPLAY))
-    assert [pair.questions for pair in comparison.pairs] == [5] * (len(comparison.systems) - 1)
