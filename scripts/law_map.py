@@ -19,10 +19,13 @@ FOLDER = Path(__file__).resolve().parents[1] / "results"
 DEPTHS, PAGES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000)
 CELL, LEFT, TOP, WIDTH = 78, 70, 78, 400
 _STEPS = 60  # of the line where both cost the same
-_STYLE = """text{font:14px system-ui,sans-serif;fill:#1b1b1b}.t{font-weight:600;font-size:15px}.d{fill:#5d5d5d;font-size:12px}
-.n{text-anchor:middle}.loop{fill:#e8a27f}.plan{fill:#86b7e0}.same{fill:#e9e9e9}.tie{fill:none;stroke:#1b1b1b;stroke-width:3}
-@media (prefers-color-scheme:dark){text{fill:#ececec}.d{fill:#a5a5a5}.loop{fill:#94502f}.plan{fill:#2d628f}
-.same{fill:#3a3d42}.tie{stroke:#ececec}}"""
+_STYLE = """
+text{font:14px system-ui,sans-serif;fill:#1b1b1b} .t{font-weight:600;font-size:15px} .d{fill:#5d5d5d;font-size:12px}
+.n{text-anchor:middle} .loop{fill:#e8a27f} .plan{fill:#86b7e0} .same{fill:#e9e9e9}
+.tie{fill:none;stroke:#1b1b1b;stroke-width:3}
+@media (prefers-color-scheme:dark){text{fill:#ececec} .d{fill:#a5a5a5} .loop{fill:#94502f} .plan{fill:#2d628f}
+.same{fill:#3a3d42} .tie{stroke:#ececec}}
+"""
 
 
 class Map(NamedTuple):

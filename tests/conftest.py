@@ -21,11 +21,12 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, w
 
 # Files that take half of the time. A plain `pytest` leaves them out; `pytest --all` and a file's name run them.
 SLOW = """
-    test_architectures test_claims_decide test_cluster test_copied_folders test_coverage test_folders
-    test_fuzz test_gateway_fields test_gateway_replay test_hostile_programs test_installed_plugins test_killed
-    test_linear_parsers test_live_page test_llama_server test_long_run test_mcp_servers test_mcp_tools
-    test_nasty_replies test_new test_plot_fit test_readme_examples test_report_page test_rewoo_as_agent
-    test_secrets test_signals test_study_horizon
+    test_agent_processes test_architectures test_claims_decide test_cluster test_copied_folders test_coverage
+    test_folders test_fuzz test_gateway_faults test_gateway_fields test_gateway_replay test_hostile_programs test_hub
+    test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_local_inputs
+    test_long_run test_mcp_servers test_mcp_tools test_nasty_replies test_new test_output test_plot_fit
+    test_program_runs test_readme_examples test_report_page test_rewoo_as_agent test_secrets test_signals
+    test_study_horizon
 """
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault
@@ -38,9 +39,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No workers for one file: to start them would take longer than most files do."""
+    """No workers for one file: to start them would take longer than most files do. Tests wait for a quarter of their
+    time, so else there is one more than cores."""
     files = {argument.partition("::")[0] for argument in config.args}
-    return 0 if len(files) == 1 and Path(*files).is_file() else None
+    return 0 if len(files) == 1 and Path(*files).is_file() else (os.cpu_count() or 1) + 1
 
 
 def _is_by_day(config: pytest.Config) -> bool:

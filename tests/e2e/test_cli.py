@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from answering import KEY
-from command_runs import SCRIPT, hosted, quiet, run, start
+from command_runs import hosted, quiet, run
 
 from rewoo_bench.cli.main import group, main
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 ASKED = ("--arch", "direct,cot", "-n", 3, "--model", "openai/test")
 FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "report.html", "run.json", "run.lock", "traces.jsonl"]
-
-
-def contents(folder: Path) -> str:
-    """All text in a run folder, that of the parquet files as rows."""
-    texts = [path.read_text(errors="replace") for path in folder.iterdir() if path.suffix != ".parquet"]
-    return "\n".join([*texts, *(str(pd.read_parquet(path).to_dict()) for path in folder.glob("*.parquet"))])
 
 
 def accuracy(out: str) -> list[dict[str, str]]:
@@ -83,28 +72,6 @@ def test_json_is_all_that_is_printed(server: ModelServer, capfd: pytest.CaptureF
     assert told["summary"][0]["exact_match"]["n"] == 3
 
 
-def test_a_cap_keeps_what_is_done_and_exits_with_3(
-    server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert hosted(server, "--run-tokens", 1, "--concurrency", 1, "--out", "here") == 3
-    out, err = capfd.readouterr()
-    assert [(row["n"], row["answered"]) for row in accuracy(out)] == [("1", "1")]
-    assert err.startswith("incomplete: used ")
-    manifest = json.loads((tmp_path / "here" / "run.json").read_text())
-    assert (manifest["status"], manifest["rows"]) == ("incomplete", 1)
-    assert len(load(tmp_path / "here")) == 1
-
-
-def test_the_key_stays_out_of_everything(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    replies: list[str | ServerFault] = [*["Answer: Neva"] * 9, ServerFault(status=400, message=f"bad {KEY}")]
-    with ModelServer(lambda request: replies.pop()) as server:
-        hosted(server, "--out", "here")
-        assert server.books[0].headers["authorization"] == f"Bearer {KEY}"
-    out, err = capfd.readouterr()
-    assert "bad [key]" in contents(tmp_path / "here")
-    assert KEY not in contents(tmp_path / "here") + out + err
-
-
 def test_a_role_can_have_a_model_of_its_own(tmp_path: Path, server: ModelServer) -> None:
     hosted(server, "--judge-model", "openai/judge", "--out", "here")
     asked = {entry.request["model"] for entry in server.books}
@@ -136,54 +103,6 @@ def test_a_judge_that_its_provider_failed_is_asked_again_and_nothing_else_is(
     assert load("here")["judged_correct"].all()
 
 
-@pytest.mark.slow
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_what_is_done(tmp_path: Path, interrupt: signal.Signals) -> None:
-    def reply(request: dict[str, Any]) -> ServerReply | ServerFault:
-        return ServerReply("Answer: Neva") if len(slow.books) < 5 else ServerFault("hang")
-
-    with ModelServer(reply) as slow:
-        process = start(
-            "--arch",
-            "direct",
-            "--model",
-            "openai/test",
-            "--api-base",
-            slow.api_base,
-            "--out",
-            "here",
-            "--concurrency",
-            2,
-            "--grace",
-            0.5,
-        )
-        _wait_until(lambda: len(slow.books) >= 7)
-        process.send_signal(interrupt)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 3, err
-    assert "rewoo-bench: interrupted; waiting up to 0.5 s for the calls in flight" in err
-    assert "incomplete: interrupted\n" in err
-    assert err.endswith("rewoo-bench run --resume here\n")
-    assert "Traceback" not in err
-    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == FILES
-    assert len(load(tmp_path / "here")) == 5
-    manifest = json.loads((tmp_path / "here" / "run.json").read_text())
-    assert (manifest["status"], manifest["reason"], manifest["rows"]) == ("incomplete", "interrupted", 5)
-
-
-@pytest.mark.nightly
-def test_a_background_job_can_be_ended(tmp_path: Path) -> None:
-    """A shell starts a background job with SIGINT ignored; SIGTERM ends it all the same."""
-    with ModelServer(lambda request: ServerFault("hang")) as slow:
-        command = f"trap '' INT; exec {sys.executable} {SCRIPT} --arch direct --model openai/test --out here --grace 0"
-        with subprocess.Popen(["sh", "-c", f"{command} --api-base {slow.api_base}"], stderr=subprocess.PIPE) as process:
-            _wait_until(lambda: bool(slow.books))
-            process.terminate()
-            _, err = process.communicate(timeout=60)
-    assert process.returncode == 3, err
-
-
 def test_tools_that_fail_on_purpose_fail_for_every_architecture() -> None:
     turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[Neva]"]
 
@@ -209,13 +128,6 @@ def test_list_names_the_agents_of_other_frameworks_with_their_folders(capfd: pyt
     lines = [line.strip() for line in capfd.readouterr().out.splitlines()]
     at = next(number for number, line in enumerate(lines) if line.startswith("smolagents "))
     assert load_architecture(lines[at + 1], style="multihop").name == "smolagents"
-
-
-def _wait_until(happened: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_fault_of_ours_has_an_exit_code_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:

@@ -86,19 +86,6 @@ def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixtu
     assert "every question failed; last: 'openai/test' answered 400: too rude" in err
 
 
-def test_what_failed_says_why(capfd: pytest.CaptureFixture[str]) -> None:
-    def reply(request: dict[str, Any]) -> str | ServerFault:
-        return (
-            "Answer: x"
-            if "step by step" in request["messages"][0]["content"]
-            else ServerFault(status=400, message="rude")
-        )
-
-    with ModelServer(reply) as server:
-        assert hosted(server) == 3
-    assert "3 of 6 answers failed; most common error: 'openai/test' answered 400: rude" in capfd.readouterr().err
-
-
 def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from answering import examples
 from asking import RUN, Row, architectures, read
@@ -87,19 +86,6 @@ async def test_an_exception_is_its_questions_error_and_no_others(
     assert ["traceback" in trace for trace in traces] == [False, True, False, False]
     assert "failing_on" in traces[1]["traceback"] or "in work" in traces[1]["traceback"]
     assert "hunter22" not in json.dumps(traces)
-
-
-async def test_a_task_group_of_a_runner_fails_one_question(tmp_path: Path) -> None:
-    async def fail() -> None:
-        raise IndexError("no third step")
-
-    async def work(question: str, model: Model) -> Trajectory:
-        async with anyio.create_task_group() as group:
-            group.start_soon(fail if question.startswith("q00") else answered)
-        return await answered()
-
-    rows, _ = await run(tmp_path, work)
-    assert [row["error"] for row in rows] == ["IndexError in Own: no third step", None, None, None]
 
 
 async def test_a_runner_that_returns_no_trajectory_is_told(tmp_path: Path) -> None:

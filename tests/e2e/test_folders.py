@@ -50,22 +50,6 @@ def test_a_refusal_before_the_first_row_keeps_the_calls_that_were_answered(
     assert load("here")["llm_calls"].tolist() == [3, 1, 1, 1]
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, None])
-def test_an_answer_without_tokens_is_kept_as_well(usage: dict[str, int] | None) -> None:
-    from rewoo_bench.types import Usage
-
-    replies = [ServerReply(SEARCH, usage=Usage())] if usage else [ServerReply(SEARCH)]
-
-    def reply(_: dict[str, Any]) -> ServerReply | ServerFault:
-        return replies.pop() if replies else ServerFault(status=401, message="revoked")
-
-    with ModelServer(reply) as server:
-        hosted = ("--arch", "react", "-n", 3, "--model", "openai/test", "--api-base", server.api_base)
-        assert quiet(*hosted, "--concurrency", 1, "--out", "here") == 3
-    assert Path("here/journal.sqlite").exists()
-    assert json.loads(Path("here/run.json").read_text())["status"] == "incomplete"
-
-
 def test_a_refused_resume_removes_nothing() -> None:
     with ModelServer(lambda _: ServerFault(status=401, message="revoked")) as server:
         hosted = ("--model", "openai/test", "--api-base", server.api_base)

@@ -13,7 +13,6 @@ from command_runs import quiet, run
 
 import rewoo_bench
 from rewoo_bench.analysis.prices import own_or_listed, pricing_of
-from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.rows import Rows
@@ -154,19 +153,6 @@ def test_a_replay_counts_no_failed_attempt_under_any_price(faulty: ModelServer) 
     found = pricing_of(["again"], rows, read, price=[price])
     assert found.cost_usd is not None
     assert found.cost_usd.tolist() == pytest.approx(rows["cost_usd"].tolist(), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("price", "said"),
-    [
-        ("input=1", "output= is missing"),
-        ("openai/tset:input=1,output=2", "unknown model of the runs 'openai/tset', did you mean 'openai/test'"),
-    ],
-)
-def test_a_wrong_price_of_compare_is_named(thousand: ModelServer, price: str, said: str) -> None:
-    assert asked(thousand, "--out", "here") == 0
-    with pytest.raises(UsageError, match=said):
-        rewoo_bench.compare("here", price=price)
 
 
 @pytest.mark.parametrize(

@@ -41,16 +41,12 @@ async def failed(server: ModelServer) -> ModelError:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"[" * 200_000,
-        b'{"choices": ' * 100_000,
-        b"7",
         b'{"choices": [[]]}',
         b'{"choices": [{"message": 7}]}',
         b'{"choices": [{"message": {"content": 7}}]}',
         b'{"n": ' + b"9" * 5000 + b", " + CHOICES + b"}",
         b'data: {"choices": []}\n\ndata: [DONE]\n\n',
-        b"<html>Bad gateway</html>",
         b"\xff\xfe\x00",
     ],
     ids=lambda content: repr(content[:24]),
@@ -67,15 +63,6 @@ async def test_a_body_that_is_no_answer_is_one_error(server: ModelServer, script
 async def test_an_errors_body_can_be_anything(server: ModelServer, script: Script, status: int, content: bytes) -> None:
     script.answers = [body(content, status)]
     assert (await failed(server)).status == status
-
-
-@pytest.mark.parametrize(
-    "wait",
-    ["Fri, 99 Foo 9999999999 99:99:99 GMT", "1e309", "soon"],
-)
-async def test_a_mad_retry_after_is_no_traceback(server: ModelServer, script: Script, wait: str) -> None:
-    script.answers = [ServerFault(status=429, retry_after=wait)]
-    assert (await failed(server)).status == 429
 
 
 @pytest.mark.parametrize("packed", [False, True])

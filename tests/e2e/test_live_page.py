@@ -107,24 +107,6 @@ def test_it_lists_the_runs_and_serves_their_pages(view: Callable[[Path], View]) 
     assert shown.close() == 0
 
 
-@pytest.mark.nightly
-def test_the_list_names_data_set_and_model_and_has_each_exact_match(
-    view: Callable[[Path], View], tmp_path: Path
-) -> None:
-    with ModelServer(lambda request: "Answer: Neva") as server:
-        model = ["--model", "openai/test", "--api-base", server.api_base, "--no-progress", "--no-report"]
-        start(
-            "--arch", "direct,cot", "-n", "4", *model, "--out", str(tmp_path / "mine"), env={"OPENAI_API_KEY": KEY}
-        ).communicate()
-    index = view(tmp_path).get("")[1]
-    for text in (">mine</a>", ">sample<", ">openai/test<", ">direct 0.00, cot 0.00<", ">done<"):
-        assert text in index
-    assert re.search(r"data-name='tokens'>direct [\d,]+, cot [\d,]+<", index)
-    index = view(GOLDEN).get("")[1]
-    assert re.search(r"rewoo \d\.\d\d\*", index)
-    assert "* an oracle is told the answers" in index
-
-
 def test_a_damaged_run_is_a_line_of_the_list_each_time(view: Callable[[Path], View], tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "finished", tmp_path / "sound")
     (tmp_path / "damaged").mkdir()

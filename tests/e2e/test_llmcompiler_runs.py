@@ -13,13 +13,9 @@ from answering import asked_about, examples, spent
 from asking import run
 from command_runs import quiet
 
-from rewoo_bench.calls.caps import RunLimits
-from rewoo_bench.calls.meter import Limits
-from rewoo_bench.errors import RunStopped
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
+from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.tools import Corpus
-from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.anyio
 ARCHITECTURE = "llmcompiler"
@@ -119,34 +115,6 @@ async def test_faults_of_a_stream_are_retried_and_run_no_task_twice(tmp_path: Pa
         assert row["usage_source"] == "provider"
         searches = [call for call in calls if call["example_id"] == name and call["name"] == "Search"]
         assert len(searches) == (2 if name == "q07" else 1)
-
-
-def priced(request: dict[str, Any]) -> ServerReply:
-    return ServerReply(answer(request), usage=Usage(99, 0, 1))
-
-
-@pytest.mark.parametrize(("tokens", "roles_asked"), [(100, ["planner"]), (200, ["planner", "tool"])])
-async def test_a_token_limit_ends_a_question_after_the_call_that_reaches_it(
-    tmp_path: Path, corpus: Corpus, tokens: int, roles_asked: list[str]
-) -> None:
-    with ModelServer(priced, token_delay_s=0.005) as server:
-        (row,), _ = await run(tmp_path, server, examples(1), [ARCHITECTURE], corpus, limits=Limits(tokens=tokens))
-        assert roles(server) == roles_asked
-    assert (row["stop_reason"], row["total_tokens"]) == ("token_limit", tokens)
-
-
-async def test_a_cap_of_the_run_is_exceeded_by_no_more_than_a_call(tmp_path: Path, corpus: Corpus) -> None:
-    with ModelServer(priced, token_delay_s=0.005) as server, pytest.raises(RunStopped, match="used 400 of 350 tokens"):
-        await run(
-            tmp_path,
-            server,
-            examples(6),
-            [ARCHITECTURE],
-            corpus,
-            concurrency=1,
-            run_limits=RunLimits(run_tokens=350),
-        )
-    assert server.totals().total_tokens == 400
 
 
 @pytest.mark.usefixtures("own_folder")

@@ -136,6 +136,8 @@ async def test_names_are_those_that_every_provider_takes_and_each_reaches_its_to
     [
         ("[only=ecko] {}", "unknown MCP tool 'ecko', did you mean 'echo'?"),
         ("[prefix] {}", "write [prefix=fs only=read_file,list_directory shared sse]"),
+        ("'", "is not a command"),
+        ("A=b", "name a command or an address"),
         ("TOKEN=$NO_SUCH_VARIABLE {}", "the variable NO_SUCH_VARIABLE isn't set"),
         ("TOKEN=tk-1234567890123456 {}", "TOKEN: its value would stand in run.json"),
         ("Authorization='Bearer tk-12345678' http://127.0.0.1:9/", "Authorization: its value would stand in run.json"),

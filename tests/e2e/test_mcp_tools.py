@@ -16,7 +16,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
-from rewoo_bench.errors import ToolError, UsageError
+from rewoo_bench.errors import ToolError
 from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.tools.mcp_server import McpServers
@@ -166,32 +166,4 @@ async def test_a_server_may_be_an_address(address: str) -> None:
     async with McpServers() as servers:
         assert (
             await call(await servers.connect(address), "population", city="Kyiv") == "Kyiv had 2020000 people in 2020."
-        )
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("no-such-program --x", "no-such-program --x"),
-        (f"{sys.executable} -c \"print('garbage')\"", "can't be used"),
-        ("'", "is not a command"),
-        ("A=b", "name a command or an address"),
-        ("http://127.0.0.1:9/mcp", "can't be used"),
-    ],
-)
-async def test_a_server_that_cannot_be_used_is_one_line(command: str, message: str) -> None:
-    with pytest.raises(UsageError, match="--mcp") as raised:
-        await rewoo_bench.evaluate("sample", "rewoo", model=ScriptedModel([]), questions=1, mcp=(command,))
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.nightly
-async def test_an_unknown_tool_and_a_taken_name_are_refused(tmp_path: Path) -> None:
-    folder = write_architecture(tmp_path, mcp=COMMAND, mcp_tool="populatoin")
-    with pytest.raises(UsageError, match="did you mean 'population'"):
-        await rewoo_bench.evaluate("sample", str(folder), model=ScriptedModel([]), questions=1)
-    with pytest.raises(UsageError, match="'rewoo' has a tool 'population' already; give this server's tools a prefix"):
-        await rewoo_bench.evaluate(
-            "sample", "rewoo", model=ScriptedModel([]), questions=1, mcp=(COMMAND, f"A=b {COMMAND}")
         )

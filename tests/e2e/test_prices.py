@@ -39,15 +39,6 @@ def compared(*arguments: object) -> int:
     return int(ended.value.code or 0)
 
 
-def refused(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line of a command that fails."""
-    capfd.readouterr()
-    assert compared(*arguments) == 2
-    line = capfd.readouterr().err.strip()
-    assert "\n" not in line
-    return line
-
-
 @pytest.fixture
 def chain() -> Path:
     """A run of the oracle over questions of one to four look-ups."""
@@ -99,14 +90,6 @@ def test_every_format_has_the_dollars_under_each_price(chain: Path, capfd: pytes
         assert "anthropic-5m" in capfd.readouterr().out
 
 
-def test_the_list_of_sheets(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["list", "--prices"])
-    shown = capfd.readouterr().out
-    assert "claude-haiku-4-5" in shown
-    assert "2026-11-24" in shown
-
-
 def test_a_published_copy_has_the_dollars_of_its_run(chain: Path) -> None:
     rewoo_bench.publish(chain, "copy")
     first, copy = (rewoo_bench.compare(run, prices="openai,anthropic-5m").under for run in (chain, "copy"))
@@ -119,14 +102,6 @@ def test_a_replay_is_priced_as_its_recording(server: ModelServer, capfd: pytest.
     capfd.readouterr()
     assert compared("again", "--prices", "deepseek") == 0
     assert "DeepSeek's rule" in capfd.readouterr().out
-
-
-def test_wrong_commands(chain: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "'nowhere' is no run" in refused(capfd, "nowhere", "--prices", "openai")
-    assert "unknown price 'opnai', did you mean 'openai'?" in refused(capfd, chain, "--prices", "none,opnai")
-    assert "unknown model of the sheet 'gpt-5-mni', did you mean 'gpt-5-mini'?" in refused(
-        capfd, chain, "--prices", "openai:gpt-5-mni"
-    )
 
 
 @pytest.mark.by_day(3)

@@ -76,10 +76,3 @@ def test_every_gold_answer_scores_full_marks(hotpotqa: Dataset, triviaqa: Datase
         assert score(example.answers[0], example.answers, "hotpotqa").exact_match
     for example in triviaqa.examples:
         assert score(example.answers[-1], example.answers, "triviaqa").exact_match
-
-
-@pytest.mark.parametrize("dataset", ["hotpotqa", "triviaqa"])
-def test_a_sample_of_fifty_begins_a_sample_of_a_hundred(dataset: str, real_data: RealData) -> None:
-    path = str(real_data({"hotpotqa": HOTPOTQA, "triviaqa": TRIVIAQA}[dataset]))
-    fifty, hundred = (load_dataset_examples(path, limit=limit).examples for limit in (50, 100))
-    assert list(hundred[:50]) == list(fifty)

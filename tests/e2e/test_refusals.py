@@ -19,7 +19,6 @@ from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.errors import HarnessFault, ModelError, ModelGone, ProviderRefused, RewooBenchError, UsageError
 from rewoo_bench.evaluation.evaluator import Evaluator
 from rewoo_bench.evaluation.folder import Result
-from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
@@ -39,13 +38,6 @@ async def test_a_prompt_that_is_refused_is_its_questions_error(tmp_path: Path, s
         assert [row["example_id"] for row in rows if row["error"]] == [name]
         assert [row["stop_reason"] for row in rows].count("answered") == 5
         assert len(server.books) == 6
-
-
-async def test_a_refusal_in_a_later_session_is_its_questions_error(tmp_path: Path) -> None:
-    with ModelServer(Trouble(always={"q03": ServerFault(status=403)})) as server:
-        await run(tmp_path, server, examples(4), ["direct"])
-        rows, _ = await run(tmp_path, server, examples(4), ["direct"])  # all that is asked now is refused
-    assert [row["stop_reason"] for row in rows] == ["answered"] * 3 + ["error"]
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
@@ -144,12 +136,3 @@ async def test_a_server_that_disappears_later_is_waited_for() -> None:
     await asked_of(model, 1, results.append)
     assert [result.error for result in results] == [None] * 30
     assert results[1].calls[0].call_cost.attempts == 7
-
-
-async def test_a_judge_that_is_refused_from_the_first_stops_the_run() -> None:
-    refused = ScriptedModel(lambda *_: ModelError("no such model", status=404))
-    evaluator = Evaluator({"": ScriptedModel(lambda *_: "Neva"), "judge": refused}, "hotpotqa", judge=ModelJudge())
-    refused.name = "judge"  # type: ignore[attr-defined]
-    with pytest.raises(ProviderRefused, match="no such model"):
-        await evaluator.run(examples(20), architectures("direct"), on_result=lambda _: None)
-    assert len(refused.requests) <= 16

@@ -181,13 +181,6 @@ def test_the_keyboard_is_enough(browser: Any, run: Path) -> None:
         opened.page.wait_for_selector(".lines")
 
 
-def test_the_same_look_up_is_in_one_row(browser: Any, run: Path) -> None:
-    with Opened(browser, run / "report.html", "#q=sample-001&a=rewoo&a=react") as opened:
-        shared = opened.question().locator("tr.shared").first.locator(".argument").all_inner_texts()
-        arguments = {text.removeprefix("→ ").strip() for text in shared if text.startswith("→")}
-        assert len(arguments) == 1
-
-
 def test_a_line_stands_where_trajectories_part(browser: Any, run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parting"
     shutil.copytree(run, folder)
@@ -459,29 +452,6 @@ def test_a_plan_graph_shows_where_each_value_comes_from(browser: Any, booking: P
         assert "card = card_77 copied from 1. user, cards[0]" in page.locator(".values").inner_text()
         page.get_by_role("button", name="Show the step").click()
         assert "pay" in page.locator(".step:focus").inner_text()
-
-
-def test_a_hostile_recording_is_inert(browser: Any, tmp_path: Path) -> None:
-    conversation: list[Turn] = [("hello", "look", {"q": "hello"}, json.dumps({text[:200]: text for text in HOSTILE}))]
-    for text in HOSTILE:
-        conversation.append(("", text[:200], {text[:200]: text, "deep": [[text[:50]]]}, json.dumps([text])))
-    conversation.append(("", "many", {f"a{n}": n * 7919 for n in range(500)}, "[" * 1000))
-    many: list[Turn] = [(said, "many", {"__proto__": "constructor"}, "x") for said in ("hello", *[""] * 399)]
-    run = recorded(tmp_path / "in", conversation, many)
-    write_page([run], run / "report.html", figures=False)
-    with Opened(browser, run / "report.html", "#q=t0") as opened:
-        page = opened.question()
-        calls = page.locator(".planned-call")
-        assert calls.count() == len(conversation)
-        for number in range(len(conversation)):
-            calls.nth(number).click()
-        assert "and 460 more" in page.locator(".values").inner_text()
-        page.evaluate("location.hash = '#q=t1'")
-        page.wait_for_function("document.querySelectorAll('.planned-call').length === 300")
-        assert page.evaluate("window.hacked") is None
-        assert page.locator("main img, main script, main iframe").count() == 0
-        assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
-        assert opened.console == []
 
 
 def test_a_page_without_texts_has_kinds_and_no_values(browser: Any, booking: Path, tmp_path: Path) -> None:

@@ -140,14 +140,6 @@ def test_a_resumed_run_writes_a_page_where_it_began_with_one(tmp_path: Path) -> 
     assert (tmp_path / "run" / "report.html").is_file()
 
 
-def test_published_runs_have_pages_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = Path(__file__).parents[1] / "golden" / "models" / "hotpotqa-qwen-1.5b"
-    assert show(capsys, str(run), "--random", "1")[0] == 0
-    with pytest.raises(SystemExit) as done:
-        main(["report", str(run), "--out", str(tmp_path / "page.html"), "--no-figures"])
-    assert done.value.code == 0
-
-
 def test_the_answer_of_a_published_run_is_that_of_its_row(capsys: pytest.CaptureFixture[str]) -> None:
     run = Path(__file__).parents[2] / "results" / "study" / "runs" / "main-hotpotqa-qwen"
     assert not (run / "traces.jsonl").exists()
@@ -164,14 +156,6 @@ def test_why_a_plan_was_rejected_is_shown(tmp_path: Path, capsys: pytest.Capture
     capsys.readouterr()
     _, shown, _ = show(capsys, out, "--random", "2")
     assert "at most 2 are allowed" in " ".join(shown.split())
-
-
-@pytest.mark.parametrize("command", ["claims", "compare", "report"])
-def test_a_mistyped_path_in_a_run_is_no_run(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    with pytest.raises(SystemExit) as done:
-        main([command, str(GOLDEN / "nope")])
-    assert done.value.code == 2
-    assert "is no run" in capsys.readouterr().err
 
 
 def test_an_agents_log_and_the_gateways_notes_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -198,26 +182,6 @@ def test_flags_and_words_between_steps_are_shown(tmp_path: Path, capsys: pytest.
     _, out, _ = show(capsys, str(run), "--random", "1", "--arch", "react")
     assert "unmetered" in out
     assert "Let me think first." in out
-
-
-def test_a_line_stands_where_two_part(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    run = tmp_path / "run"
-    shutil.copytree(GOLDEN, run)
-    traces = [json.loads(line) for line in (run / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
-    for trace in traces:  # both begin alike; react takes another way from its second look-up on
-        same = [{"id": "1", "tool": "Search", "argument": each} for each in ("Kyiv", "Dnieper")]
-        other = [same[0], {"id": "2", "tool": "Search", "argument": "Volga"}]
-        trace["steps"] = other if trace["architecture"] == "react" else same
-    (run / "traces.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces), encoding="utf-8")
-    _, out, _ = show(capsys, str(run), "sample-028", "--arch", "rewoo", "--arch", "react")
-    lines = out.splitlines()
-    banner = next(i for i, line in enumerate(lines) if "they part after 1 shared look-up: Dnieper | Volga" in line)
-    place = {name: [i for i, line in enumerate(lines) if f"→ {name}" in line] for name in ("Kyiv", "Dnieper", "Volga")}
-    assert len(place["Kyiv"]) == len(place["Dnieper"]) == len(place["Volga"]) == 1
-    assert place["Kyiv"][0] < banner < min(place["Dnieper"] + place["Volga"])
 
 
 def test_without_a_question_the_first_ones_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,18 +94,6 @@ def test_a_signal_ends_a_run_and_the_last_line_is_the_command_that_goes_on(
     goes_on(waiting, slow, out)
 
 
-def test_the_second_signal_too(waiting: Waiting, slow: ModelServer) -> None:
-    process = start(*arguments(slow, "here", grace=60))
-    assert waiting.asked.wait(60)
-    process.send_signal(signal.SIGINT)
-    assert process.stderr is not None
-    assert any("once more to stop at once" in line for line in iter(process.stderr.readline, ""))
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 3
-    assert err.splitlines()[-1] == "rewoo-bench run --resume here"
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_before_the_first_question_it_is_one_line(times: int) -> None:
     """The run waits for an MCP server that says nothing."""

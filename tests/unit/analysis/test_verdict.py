@@ -13,7 +13,6 @@ from comparison_rows import A, B, frame, manifest, system
 from gate_runs import row, write_run
 from priced_runs import ask, text, write
 
-import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison
 from rewoo_bench.analysis.pairs import Effect, Pair, PairUnder, Under, way_round
@@ -320,13 +319,3 @@ def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts
 def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:
     runs = {A: manifest(A, concurrency=32), B: manifest(B, concurrency=1, dataset__name="chain")}
     assert at_once(runs) == ", with up to 1 or 32 questions at once, by the data set"
-
-
-def test_cached_tokens_follow_the_rule_of_the_dollars_beside_them(tmp_path: Path) -> None:
-    """Two prompts of 1,000 tokens with nothing cached by OpenAI's rule, whatever llama.cpp had in its cache."""
-    run = run_of_two(tmp_path / "run")
-    questions = run / "questions.parquet"
-    pd.read_parquet(questions).assign(cached_input_tokens=845).to_parquet(questions)
-    first, second = (each.summary for each in rewoo_bench.compare(run).systems)
-    assert (first.cached_input_tokens, second.cached_input_tokens) == (0, 2048)
-    assert first.cost_usd == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)

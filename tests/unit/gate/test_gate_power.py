@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from gate_runs import FACTS, lines, rows, write_run
+from gate_runs import FACTS, lines, write_run
 
 from rewoo_bench.analysis.stats.tests import smallest_growth
-from rewoo_bench.cli.main import main
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.evaluation.api import bench
 from rewoo_bench.gate.check import ComparisonTerms, check_run
@@ -72,14 +70,3 @@ def test_an_architecture_that_runs_only_its_first_step_is_caught(tmp_path: Path)
     assert "exact_match" in {check.name for check in verdict.failures}
     again = bench("rewoo", out=tmp_path / "again", questions=30)
     assert check_run(again.folder, baseline=whole.folder).code == 0
-
-
-def test_a_summary_that_cant_be_written_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))  # a folder
-    whole = write_run(tmp_path / "whole", rows(5))
-    with pytest.raises(SystemExit) as done:
-        main(["gate", str(whole), "--baseline", str(whole)])
-    assert done.value.code == 2
-    assert "$GITHUB_STEP_SUMMARY: can't write" in capsys.readouterr().err

@@ -30,7 +30,7 @@ with warnings.catch_warnings():
     from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
     from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model
     from inspect_ai.scorer import Score, Target, accuracy, includes, scorer
-    from inspect_ai.solver import Generate, TaskState, generate, solver, use_tools
+    from inspect_ai.solver import Generate, TaskState, generate, solver
     from inspect_ai.tool import tool
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -126,28 +126,6 @@ def test_rows_equal_the_ledger(log: Any, tmp_path: Path) -> None:
         assert [call["place"] for call in models] == ["turn 1", "helper/turn 2", "helper/turn 3", "turn 4"]
         assert [call["name"] for call in mine if call["kind"] == "tool"] == [name for _, name, *_ in SCRIPT]
         assert all(call["latency_s"] is not None for call in mine)
-
-
-def test_a_tool_beside_an_agent_that_is_a_tool_belongs_to_the_call_that_asked_for_both(tmp_path: Path) -> None:
-    both = called("helper", {"input": "1 + 1?"}, 100, 10)
-    both.choices[0].message.tool_calls += called("add", {"x": 2, "y": 2}, 1, 1).choices[0].message.tool_calls
-    outs = [
-        both,
-        called("submit", {"answer": "2"}, 50, 5),
-        with_usage(ModelOutput.from_content(MODEL, "2 and 4"), 90, 9),
-    ]
-    helper = as_tool(react(name="helper", description="adds", tools=[]))
-    log = ask(tmp_path, Task([Sample(id=1, input="?")], solver=[use_tools(helper, add()), generate()]), iter(outs))
-    questions, calls, _ = imported([Path(log.location)], tmp_path / "run")
-    assert [row["steps"] for row in questions] == [3]
-    assert [(each["name"], each["role"], each["place"]) for each in calls] == [
-        (MODEL, "agent", "turn 1"),
-        ("helper", "tool", "turn 1"),
-        (MODEL, "tool", "helper/turn 2"),
-        ("submit", "tool", "helper/turn 2"),
-        ("add", "tool", "turn 1"),
-        (MODEL, "agent", "turn 3"),
-    ]
 
 
 def test_an_imported_run_is_published_with_its_costs_and_sub_agents(log: Any, tmp_path: Path) -> None:

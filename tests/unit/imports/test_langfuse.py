@@ -78,12 +78,3 @@ def test_a_trace_whose_observations_are_ids_alone_is_a_line(tmp_path: Path) -> N
     assert [each.fault for each in read_files([file])] == [
         "export.json: not readable as langfuse: its observations are ids alone: export the trace with them"
     ]
-
-
-def test_a_total_that_nothing_explains_marks_the_call(tmp_path: Path) -> None:
-    for total, is_inconsistent in ((160, False), (125, True)):
-        details = {"input": 100, "output": 20, "input_cached_tokens": 40, "output_reasoning": 5, "total": total}
-        (found,) = trajectories(
-            tmp_path, [generation(usageDetails=details if is_inconsistent else {**details, "output_reasoning": 0})]
-        )
-        assert [call.is_inconsistent for call in found.calls] == [is_inconsistent]

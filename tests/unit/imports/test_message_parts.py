@@ -187,10 +187,3 @@ def test_roles_that_nobody_knows_are_results_or_said_by_the_user(tmp_path: Path)
     assert (found.question, shape(found)) == (ASKED, [*ONE_CALL, "Thank you very much."])
     assert isinstance(found.events[-1], Turn)
     assert found.notes == {"unknown_roles": ["harbour_office", "visitor"]}
-
-
-def test_a_part_that_nobody_knows_is_counted_as_unread(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(ui({"type": "data-notice", "data": {"why": "The pier is closed."}}, SAID)))
-    (found,) = read_files([path])
-    assert found.unread == {"messages[].parts[].data.why": 1}

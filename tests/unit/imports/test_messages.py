@@ -11,7 +11,6 @@ from rewoo_bench.imports.record import (
     RecordedTrajectory,
     ToolUse,
     as_verdict,
-    names_cached,
     usage_of,
 )
 from rewoo_bench.imports.requests import request_of, trajectory_of
@@ -89,13 +88,6 @@ def test_each_reply_is_a_model_call_and_results_find_their_calls_by_id(messages:
     assert all(call.usage is None for call in found.calls)
 
 
-def test_a_system_text_outside_the_messages_is_a_part_of_each_prompt() -> None:
-    found = read({"system": "Be brief.", "messages": ANTHROPIC, "model": "claude-x"})
-    assert found.system == "Be brief."
-    assert [next(iter(call.messages or ())).content for call in found.calls] == ["Be brief."] * 3
-    assert {call.model for call in found.calls} == {"claude-x"}
-
-
 def test_a_tool_call_without_a_result_is_there_without_one() -> None:
     found = read({"messages": [OPENAI[1], OPENAI[2]]})
     assert uses(found) == [("weather", {"city": "Oslo"}, None, False), ("weather", {"city": "Bergen"}, None, False)]
@@ -153,21 +145,6 @@ def test_task_trial_and_verdict_stand_where_formats_have_them(
     assert (found.task, found.trial, found.solved) == (task, trial, solved)
 
 
-def test_a_logged_request_has_its_reply_and_its_usage() -> None:
-    usage = {"prompt_tokens": 70, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": 64}}
-    record = {
-        "custom_id": "q1",
-        "request": {"model": "gpt-x", "messages": OPENAI[:2], "tools": [{"function": {"name": "weather"}}]},
-        "response": {"model": "gpt-x-2026", "usage": usage, "choices": [{"message": {"role": "assistant"}}]},
-    }  # fmt: skip
-    (only,) = read(record).calls
-    assert (only.usage, only.model, only.tools) == (
-        Usage(70, 64, 9),
-        "gpt-x-2026",
-        ({"function": {"name": "weather"}},),
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -183,19 +160,6 @@ def test_a_logged_request_has_its_reply_and_its_usage() -> None:
 )  # fmt: skip
 def test_tokens_in_the_words_of_each_interface(given: Any, expected: Usage | None) -> None:
     assert usage_of(given) == expected
-
-
-@pytest.mark.parametrize(
-    ("usage", "known"),
-    [
-        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 0}}, True),
-        ({"cacheReadInputTokens": 0}, True),
-        ({"prompt_tokens": 9, "prompt_tokens_details": None}, False),
-        ({"input_tokens": 9, "cache_read_input_tokens": None}, False),
-    ],
-)
-def test_cached_tokens_are_known_where_a_field_has_their_number(usage: Any, known: bool) -> None:
-    assert names_cached(usage) == known
 
 
 @pytest.mark.parametrize(

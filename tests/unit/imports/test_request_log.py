@@ -283,15 +283,6 @@ def test_responses_of_openai_are_one_conversation(
     assert (found.system, found.question, found.answer) == ("Be brief.", "How warm is it?", "2 degrees.")
 
 
-def test_two_responses_that_go_on_with_one_are_a_conversation_and_a_branch(tmp_path: Path) -> None:
-    one, two, three = responses(chained=True)
-    other = {**two, "id": "resp9", "input": [result(1), {"role": "user", "content": "Stop."}], "output": [said("Bye.")]}
-    found = read(tmp_path, [one, two, other, three])
-    assert sorted(calls(found)) == [1, 3]
-    branch = next(each for each in found if calls([each]) == [1])
-    assert (uses(branch), branch.answer, len(next(branch.calls).messages or ())) == ([], "Bye.", 5)
-
-
 def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
     tmp_path: Path, draws: Callable[[int], int]
 ) -> None:

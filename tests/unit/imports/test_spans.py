@@ -12,8 +12,8 @@ import pytest
 from broken_json import mutated, trajectories_or_faults
 from recorded_telemetry import conversations, file_of, imported_calls, ledger_calls, ledger_of, read
 
-from rewoo_bench.imports.formats import Fields, Found, read_files
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse
+from rewoo_bench.imports.formats import Fields, read_files
+from rewoo_bench.imports.record import RecordedTrajectory, Times, ToolUse
 from rewoo_bench.imports.tree import Node, trajectories_of
 
 WITH_TEXTS = {  # and what each doesn't record
@@ -148,15 +148,6 @@ def test_an_agent_that_is_asked_twice_in_a_trace_makes_two_trajectories(tmp_path
     assert len({each.task for each in found}) == 2
 
 
-def test_calls_of_an_agent_within_an_agent_have_its_name(tmp_path: Path) -> None:
-    calls = [chat("3", 5, "1", **asked("one?")), chat("4", 25, "2", **asked("look it up"))]
-    (found,) = trajectories(tmp_path, agent("1", 0, 40, "bot"), agent("2", 20, 40, "helper", "1"), *calls)
-    assert [(call.agent, found.question, found.agent) for call in found.calls] == [
-        ("", "one?", "bot"),
-        ("helper", "one?", "bot"),
-    ]
-
-
 def test_span_events_have_the_messages(tmp_path: Path) -> None:
     line = chat("1", 5, **TOKENS)
     line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["events"] = [
@@ -174,37 +165,12 @@ def test_span_events_have_the_messages(tmp_path: Path) -> None:
     assert (found.question, found.answer, call.finish_reason) == ("2 + 2?", "4", "stop")
 
 
-def test_a_faulty_span_is_a_line_and_the_others_are_read(tmp_path: Path) -> None:
-    line = chat("1", 5, **TOKENS)
-    line["resourceSpans"][0]["scopeSpans"][0]["spans"] += [7, {"traceId": "12", "name": "no id"}]
-    file = tmp_path / "spans.jsonl"
-    file.write_text(json.dumps(line) + "\n")
-    faults: list[Found] = []
-    found: list[Found] = []
-    for each in read_files([file]):
-        (found if each.trajectory else faults).append(each)
-    assert len(found) == 1
-    assert [each.fault for each in faults] == [
-        "spans.jsonl: not readable as otel: span 2: it is int, expected an object"
-    ]
-
-
 def test_a_field_of_attributes_names_the_task(tmp_path: Path) -> None:
     file = tmp_path / "spans.jsonl"
     file.write_text(json.dumps(chat("1", 5, **TOKENS, **{"session.id": "case 9"})))
     (found,) = read_files([file], fields=Fields(task="attributes.session.id"))
     assert found.trajectory is not None
     assert found.trajectory.task == "case 9"
-
-
-def test_tools_without_results_in_later_prompts_were_asked_for_all_the_same(tmp_path: Path) -> None:
-    reply = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c", "name": "look", "arguments": {"q": 1}}]}]
-    line = chat("1", 5, **asked("one?"), **{"gen_ai.output.messages": json.dumps(reply)})
-    (found,) = trajectories(tmp_path, line)
-    assert [type(event) for event in found.events] == [ModelCall, ToolUse]
-    use = found.events[1]
-    assert isinstance(use, ToolUse)
-    assert (use.name, use.arguments, use.result) == ("look", {"q": 1}, None)
 
 
 def test_a_prompts_earlier_replies_are_kept_as_no_calls_of_its_own() -> None:

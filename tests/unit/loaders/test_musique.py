@@ -27,14 +27,6 @@ def test_a_row_brings_paragraphs_aliases_and_the_chain_of_its_sub_questions(tmp_
     )
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.parquet", "a.jsonl.gz"])
-def test_every_kind_of_file_has_the_same_rows(tmp_path: Path, name: str) -> None:
-    found = load(tmp_path, [musique_row(1), musique_row(2)], name)
-    assert (found.manifest["format"], found.scoring, found.style) == ("musique", "musique", "multihop")
-    assert found.manifest["with_chain"] == 2
-    assert list(found.examples) == list(load(tmp_path, [musique_row(1), musique_row(2)]).examples)
-
-
 def test_the_name_reads_the_validation_rows_of_the_hub() -> None:
     hub = Hub([musique_row(number) for number in range(3)])
     found = load_dataset_examples("musique", load_rows=hub)

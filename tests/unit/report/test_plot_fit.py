@@ -97,18 +97,6 @@ def test_failed_rows_are_in_no_figure_and_a_pair_with_one_is_left_out(tmp_path: 
         assert max(axes.get_xlim()[1] for axes in drawn[name].figure.axes) < 100_000
 
 
-def test_where_the_infrastructure_failed_all_it_is_said_in_a_line_and_the_command_is_wrong(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = made_run(tmp_path / "run", ["rewoo", "react"], "----")
-    with pytest.raises(SystemExit) as ended:
-        main(["plot", str(run)])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "ratio: not drawn: needs questions that were answered; the infrastructure failed all 8 rows"
-    assert said[-1] == f"rewoo-bench: no figure could be drawn for {str(run)!r}"
-
-
 def test_rejected_plans_are_left_out_of_steps_and_counted(chains: Path, tmp_path: Path) -> None:
     rows = rewoo_bench.load(chains)
     rows = rows[rows["architecture"].isin(["rewoo", "react"])].astype({"stop_reason": str}).reset_index(drop=True)

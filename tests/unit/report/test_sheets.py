@@ -161,12 +161,3 @@ def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
         named_tariff("nonsense")
     with pytest.raises(UsageError, match=r"unknown price 'gpt-5', which is a model: write openai:gpt-5$"):
         named_tariff("gpt-5")
-
-
-def test_names_that_do_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown price 'opnai', did you mean 'openai'"):
-        named_tariff("opnai")
-    with pytest.raises(UsageError, match="unknown model of the sheet 'n'"):
-        named_tariff(f"{sheet(tmp_path, MODEL)}:n")
-    with pytest.raises(UsageError, match=r"has no nowhere\.toml"):
-        named_tariff(str(tmp_path / "nowhere.toml"))

@@ -23,7 +23,6 @@ STATM = Path("/proc/self/statm")
 SLOW, GREAT, MANY = "it computed for more than 0.2 s", "it took more than 32 MB", "it wants more than 10 tool calls"
 HOSTILE = {  # a program, and what its fault says; None where any end of it is fine
     "reads a file": ('print(open("/etc/passwd").read())', "Permission denied"),
-    "lists a folder": ("import os\nprint(os.listdir('/'))", "Permission denied"),
     "reads the environment": ("import os\nprint(os.environ)", None),
     "starts a process": ("import subprocess\nsubprocess.run(['ls'])", "No module named"),
     "asks the network": ("import socket\nsocket.create_connection(('example.org', 80))", "No module named"),
@@ -32,14 +31,11 @@ HOSTILE = {  # a program, and what its fault says; None where any end of it is f
     "climbs the classes": ("().__class__.__bases__[0].__subclasses__()", None),
     "an endless loop": ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", SLOW),
     "a long replacement": ('import re\nre.sub("a", "b" * 1000, "a" * 10**6)', SLOW),
-    "a slow pattern": ('import re\nre.match(r"(a|a)*$", "a" * 40 + "b")', None),
     "a string of 1 GB": ('x = "a"\nwhile True: x += x', GREAT),
-    "many lists": ("x = []\nwhile True: x.append([0] * 1000)", GREAT),
     "a text that is returned": ('"a" * 20_000_000', None),
     "deep recursion": ("def f(n): return f(n + 1)\nf(0)", "maximum recursion depth exceeded"),
     "a deep list": ("x = []\nfor n in range(100_000): x = [x]\nx", None),
     "a list in itself": ("x = []\nx.append(x)\nawait Search(x)", None),
-    "100,000 calls at once": ('await gather(*[Search("a") for n in range(100_000)])', MANY),
     "100,000 calls that are caught": (
         'for n in range(100_000):\n    try:\n        await call_tool("Search", "a")\n    except BaseException: pass',
         MANY,
@@ -51,7 +47,6 @@ HOSTILE = {  # a program, and what its fault says; None where any end of it is f
     "a long sum": ("x = 1" + "+1" * 49_000, None),
     "deep blocks": ("".join(f"{' ' * n}if 1:\n" for n in range(300)), None),
     "a gigantic int": ("await Search(10 ** 10 ** 8)", None),
-    "a flood of prints": ('while True: print("a" * 1000)', None),
     "a great argument": ('await Search("a" * 10**7)', None),
     "halves of a pair": ('print("\\ud800\\x00\u2028")\nawait Search("\\udfff")', None),
     "raises an interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),

@@ -9,7 +9,6 @@ import pyarrow as pa
 from claim_runs import run_folder
 from comparison_rows import frame, system
 
-from rewoo_bench.analysis.pairs import paired
 from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.runs.past_runs import past_run
 from rewoo_bench.runs.rows import Rows
@@ -19,15 +18,6 @@ def test_a_row_without_an_exact_match_was_failed_by_the_infrastructure() -> None
     for missing in (None, pd.NA, float("nan")):
         rows = pd.DataFrame({"exact_match": [True, missing, False], "stop_reason": ["answered", "error", "step_limit"]})
         assert Rows(rows).failed.tolist() == [False, True, False]
-
-
-def test_a_pair_is_left_out_where_either_failed() -> None:
-    rows = Rows(frame(system("a", "1-0-1"), system("b", "-100-")))
-    a, b = rows.groups("architecture").values()
-    pair = paired("sample", ("a", a), ("b", b), oracle=False)
-    assert (pair.rows, pair.left_out) == (5, 4)
-    assert pair["total_tokens"].interval.n == 1
-    assert pair["exact_match"].interval.estimate == 0  # of the third question, which both got wrong
 
 
 def test_an_answer_without_a_metered_call_is_in_no_mean() -> None:

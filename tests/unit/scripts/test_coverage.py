@@ -69,25 +69,6 @@ def test_every_method_gives_bounds_of_the_same_ratio() -> None:
         assert (low, high) == pytest.approx(found["as here"], abs=0.08)
 
 
-def test_the_cells_of_the_page_are_counted() -> None:
-    held = SCRIPT["Held"]
-    shares = dict.fromkeys(SCRIPT["KINDS"], held(0.95))
-    cells = {"run, a": shares, "run, b": shares | {"F1": held(0.98), "cost": held(0.891), "latency p50": held()}}
-    counted = dict(SCRIPT["over_populations"]({(50, 1): cells}))
-    assert (counted["F1"], counted["cost"], counted["EM"]) == ("95%", "89% (1/2)", "95%")
-    assert counted["latency p50"] == "95%"
-    assert SCRIPT["counted"]([math.nan]) == "-"
-    verdict = SCRIPT["_verdict"]({(50, 1): cells})
-    assert verdict.startswith("Of the 15 cells of all kinds from n = 50 on 87% are at 93 to 97%, 7% above (")
-    assert "and 7% below (" in verdict
-    assert verdict.endswith("Cells under 90%: run, b (1).")
-    assert SCRIPT["_verdict"]({(50, 1): {"run, a": shares}}).endswith("Cells under 90%: none.")
-    assert [[*line[:3], line[7], *line[-2:]] for line in SCRIPT["_every"]({(50, 1): cells})] == [
-        ["50", "run, a", "95.0%", "95.0%", "95.0%", "-"],
-        ["50", "run, b", "95.0%", "98.0%", "-", "-"],
-    ]
-
-
 def test_the_page_is_short_and_has_the_scripts_sentences_tables_and_runs() -> None:
     page = (ROOT / "results" / "coverage.md").read_text(encoding="utf-8")
     assert len(page.split()) <= 800

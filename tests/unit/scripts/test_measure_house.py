@@ -65,10 +65,6 @@ def test_code_is_counted_by_what_stands_side_by_side(script: dict[str, Any], tmp
     }
 
 
-def test_floors_are_the_longest_way(script: dict[str, Any]) -> None:
-    assert script["floors"]({("a", "b"), ("b", "c"), ("a", "c"), ("d", "c")}) == 3
-
-
 def test_a_comparison_is_followed_through_its_functions(script: dict[str, Any]) -> None:
     by_file = script["compared"]([str(ROOT / "tests" / "golden" / "models" / "hotpotqa-qwen-1.5b")])
     assert {"compare", "aligned"} <= set(by_file["analysis/compare.py"])

@@ -13,11 +13,9 @@ import anyio
 import pytest
 
 from rewoo_bench import ScriptedModel, evaluate
-from rewoo_bench.cli.main import main
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.runs.folder import load
 
 ROOT = Path(__file__).parents[3]
 
@@ -61,23 +59,6 @@ def test_the_loop_in_the_architectures_readme_runs(look_once: str) -> None:
     assert (result.trajectory.answer, result.trajectory.stop_reason) == ("Answer", "answered")
     assert [call.name for call in result.calls if call.kind == "tool"] == ["Search"]
     assert "\n\nQuestion: " in model.requests[0].messages[1].content
-
-
-def test_the_loop_in_the_architectures_readme_runs_on_the_embedded_model(
-    look_once: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as done:
-        main(["run", "--arch", look_once, "-n", "2", "--out", str(tmp_path / "run"), "--no-progress", "--no-report"])
-    assert done.value.code == 0
-    rows = load(tmp_path / "run")
-    assert list(rows["tool_calls"]) == [1, 1]
-    assert "LookOnce" in capsys.readouterr().out
-
-
-def test_the_oracle_says_what_it_cant_play(look_once: str) -> None:
-    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model="oracle", questions=1))
-    assert result.score is None
-    assert "it knows only the forms of the bundled architectures" in str(result.error)
 
 
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:

@@ -210,35 +210,6 @@ def test_an_outcome_that_differs_is_named(main: Main, published: Path, capsys: p
     ]
 
 
-def test_a_row_that_differs_changes_what_is_made_of_it(
-    main: Main, published: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = published / "runs/short-chain-oracle/calls.parquet"
-    calls = pq.read_table(file)
-    pq.write_table(changed(calls, "shared_question_tokens", lambda values: np.nan_to_num(values, nan=0) + 128), file)
-    assert main([str(published)]) == 1
-    different = [line for line in capsys.readouterr().out.splitlines() if line.startswith("DIFFERS")]
-    assert different
-    assert all(line.startswith("DIFFERS  short-chain-oracle/") and "/openai" in line for line in different)
-
-
-def test_a_name_that_says_nothing_is_a_failure(main: Main, published: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = published / "figures.csv"
-    text = file.read_text()
-    for name, other in (
-        ("main-chain-oracle/rewoo/openai", "main-chain-oracle/rewoo/opnai"),
-        ("main-chain-oracle/react/openai", "main-chain-oracel/react/openai"),
-        ("main-chain-oracle/react - rewoo/", "main-chain-oracle/react - rewo/"),
-    ):
-        assert f"\n{name}" in text
-        text = text.replace(f"\n{name}", f"\n{other}")
-    file.write_text(text)
-    assert main([str(published)]) == 1
-    said = capsys.readouterr().out
-    assert said.count("\nUNKNOWN  ") == 3
-    assert "UNKNOWN  main-chain-oracle/rewoo/opnai: no price sheet 'opnai'" in said
-
-
 def changed(table: pa.Table, name: str, values: Callable[[np.ndarray], np.ndarray]) -> pa.Table:
     """A column with other values, null where they are NaN."""
     place = table.schema.get_field_index(name)
