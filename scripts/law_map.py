@@ -22,7 +22,7 @@ _STEPS = 60  # of the line where both cost the same
 _STYLE = """
 text{font:14px system-ui,sans-serif;fill:#1b1b1b} .t{font-weight:600;font-size:15px} .d{fill:#5d5d5d;font-size:12px}
 .n{text-anchor:middle} .loop{fill:#e8a27f} .plan{fill:#86b7e0} .same{fill:#e9e9e9}
-.tie{fill:none;stroke:#1b1b1b;stroke-width:3}
+.tie{fill:none;stroke:#1b1b1b;stroke-width:2}
 @media (prefers-color-scheme:dark){text{fill:#ececec} .d{fill:#a5a5a5} .loop{fill:#94502f} .plan{fill:#2d628f}
 .same{fill:#3a3d42} .tie{stroke:#ececec}}
 """
@@ -38,10 +38,10 @@ class Map(NamedTuple):
 
 
 MAPS = (
-    Map("law-cache", "With a cache the loop is cheaper", "openai:gpt-5-mini", {}),
-    Map("law-no-cache", "Without one the plan is, from a few look-ups on", "none:gpt-5-mini", {}),
-    Map("law-unread", "Nothing to read: the plan is cheaper", "openai:gpt-5-mini", {"reads": False}),
-    Map("law-reasoning", "200 reasoning tokens a call favour the plan", "openai:gpt-5-mini", {"reasoning": 200}),
+    Map("law-cache", "A cache: the loop is cheaper", "openai:gpt-5-mini", {}),
+    Map("law-no-cache", "No cache: the plan, from a few look-ups on", "none:gpt-5-mini", {}),
+    Map("law-unread", "A cache, nothing to read: the plan, mostly", "openai:gpt-5-mini", {"reads": False}),
+    Map("law-reasoning", "A cache, and 200 reasoning tokens a call", "openai:gpt-5-mini", {"reasoning": 200}),
 )
 
 
@@ -55,6 +55,7 @@ def picture(of: Map) -> str:
         '<text class="d" x="8" y="42">dollars of the loop / dollars of the plan</text>',
         f'<text class="d" x="8" y="{TOP - 10}">look-ups</text>',
     ]
+    numbers: list[str] = []
     for column, page in enumerate(PAGES):
         x = LEFT + CELL * column
         lines.append(f'<text class="d n" x="{x + CELL / 2:g}" y="{TOP - 10}">{page:,}</text>')
@@ -63,10 +64,11 @@ def picture(of: Map) -> str:
             side = "same" if f"{ratio:.2f}" == "1.00" else "loop" if ratio < 1 else "plan"
             y = TOP + CELL / 2 * row
             lines.append(f'<rect class="{side}" x="{x}" y="{y:g}" width="{CELL - 2}" height="{CELL / 2 - 2:g}"/>')
-            lines.append(f'<text class="n" x="{x + CELL / 2 - 1:g}" y="{y + 24:g}">{ratio:.2f}</text>')
+            numbers.append(f'<text class="n" x="{x + CELL / 2 - 1:g}" y="{y + 24:g}">{ratio:.2f}</text>')
     for row, depth in enumerate(DEPTHS):
         lines.append(f'<text class="n" x="{LEFT - 22}" y="{TOP + CELL / 2 * row + 24:g}">{depth}</text>')
-    lines += [f'<polyline class="tie" points="{" ".join(line)}"/>' for line in _ties(of)]
+    lines += [f'<polyline class="tie" points="{" ".join(line)}"/>' for line in _ties(of) if len(line) > 3]
+    lines += numbers
     below = TOP + CELL * len(DEPTHS) // 2
     price = estimate(of.prices).tariff.name
     lines += [
