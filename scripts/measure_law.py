@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 import numpy as np
 import pandas as pd
+from law_map import MAPS
 from numpy.typing import NDArray
 
 from rewoo_bench import evaluate, load
@@ -28,6 +29,7 @@ from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Design, Sizes, Task, c
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.evaluation.folder import Result, Results
+from rewoo_bench.report.calculator import calculator_page
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.tools import describe_functions, describe_tools
@@ -37,6 +39,7 @@ from rewoo_bench.tools.search import DocumentPages, Search
 from rewoo_bench.types import Message, Usage
 
 ROOT = Path(__file__).resolve().parents[1]
+CALCULATOR = ROOT / "results" / "calculator.html"
 ERRORS, PAGE = ROOT / "results" / "law.csv", ROOT / "results" / "law.md"
 SIZES = ROOT / "rewoo_bench" / "analysis" / "law_sizes.toml"
 WHOLE = "slot_tokens=99999&map_tokens=999999"
@@ -329,7 +332,10 @@ def _tables() -> list[str]:
     lines = [
         "Dollars of the loop (native tool calls, several a turn) by those of the plan (JSON), one strand, at "
         "gpt-5-mini's prices: below 1 the loop is cheaper. Of two numbers the first is without a cache, the second "
-        "under OpenAI's rule. d is the number of look-ups in sequence; columns are tokens of a result.",
+        "under OpenAI's rule. d is the number of look-ups in sequence; columns are tokens of a result. Your own numbers: "
+        "[the calculator](calculator.html).",
+        "",
+        *(f"![{each.title}]({each.name}.svg)" for each in MAPS),
     ]
     for title, shape in SHAPES.items():
         cells = [["d", *(f"{page:,}" for page in PAGES)]]
@@ -368,6 +374,7 @@ def main() -> None:
         errors().to_csv(ERRORS, index=False, float_format="%.6g", lineterminator="\n")
     else:
         PAGE.write_text(page(pd.read_csv(ERRORS)), "utf-8")
+        CALCULATOR.write_text(calculator_page(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ SLOW = """
     test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_local_inputs
     test_long_run test_mcp_servers test_mcp_tools test_nasty_replies test_new test_output test_plot_fit
     test_program_runs test_readme_examples test_report_page test_rewoo_as_agent test_secrets test_signals
-    test_study_horizon
 """
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault

@@ -14,12 +14,15 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import law_map  # noqa: E402
 import measure_law  # noqa: E402
 
+from rewoo_bench.report.calculator import calculator_page  # noqa: E402
+
 BOUNDS = {"tokens": 0.01, "dollars": 0.03}
 
 
 def test_the_page_is_what_the_script_makes() -> None:
     table = pd.read_csv(measure_law.ERRORS)
     assert measure_law.page(table) == measure_law.PAGE.read_text("utf-8")
+    assert calculator_page() == measure_law.CALCULATOR.read_text("utf-8")
 
 
 def test_the_law_is_within_its_bounds_in_every_cell() -> None:
