@@ -332,8 +332,8 @@ def _tables() -> list[str]:
     lines = [
         "Dollars of the loop (native tool calls, several a turn) by those of the plan (JSON), one strand, at "
         "gpt-5-mini's prices: below 1 the loop is cheaper. Of two numbers the first is without a cache, the second "
-        "under OpenAI's rule. d is the number of look-ups in sequence; columns are tokens of a result. Your own numbers: "
-        "[the calculator](calculator.html).",
+        "under OpenAI's rule. d is the number of look-ups in sequence; columns are tokens of a result. Your own "
+        "numbers: [the calculator](calculator.html).",
         "",
         *(f"![{each.title}]({each.name}.svg)" for each in MAPS),
     ]
