@@ -140,7 +140,8 @@ def _message_of(turn: Any) -> Message:
     role, content = "user", turn
     if isinstance(turn, dict):
         role = turn.get("role", "tool" if "output" in turn else "user")
-        calls = turn.get("tool_calls") or [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
+        others = [turn.get(name) for name in ("arguments", "output") if turn.get(name)]
+        calls = objects_in(turn.get("tool_calls")) or others
         content = turn.get("content")
         content = [content, *calls] if calls and content else calls or content
     known = _ROLES.get(role, "user") if isinstance(role, str) else "user"

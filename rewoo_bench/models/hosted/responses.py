@@ -203,7 +203,7 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
         reason = _FINISH_REASONS.get(reason.casefold(), reason)
         parts = split(written, cut=reason == "length")
         thoughts = [thought for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
-        calls = [call for call in fields.get("tool_calls") or () if isinstance(call, Mapping)]
+        calls = objects_in(fields.get("tool_calls"))
         tool_calls = [_tool_call(f"call_{i}", call, {} if i else fields) for i, call in enumerate(calls)] or [
             ToolCall(call.id, _short(call.name), _arguments(call.arguments[RAW_ARGUMENTS])) for call in parts.tool_calls
         ]

@@ -318,7 +318,8 @@ class Oracle:
     @property
     def manifest(self) -> dict[str, Any]:
         """The exact description, JSON-ready."""
-        return {"name": self.name, **self.settings.model_dump(), "tokenizer": TOKENIZER}
+        left_out = set() if self.settings.reasoning else {"reasoning"}  # earlier runs are of the same oracle
+        return {"name": self.name, **self.settings.model_dump(exclude=left_out), "tokenizer": TOKENIZER}
 
     async def complete(self, request: Request) -> Completion:
         """The next reply along the gold chain, shown line by line.
