@@ -1,4 +1,4 @@
-// The law of plan and loop: analysis/law.py in the browser, with the same numbers (tests/e2e/test_calculator.py).
+// The law of plan and loop: analysis/law.py in the browser, with the same numbers (tests/unit/report/test_plan_or_loop.py).
 
 function requests(design, task, sizes) {
   const loops = ["loop", "loop-one", "loop-references", "react"];
