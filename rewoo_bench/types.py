@@ -235,21 +235,38 @@ class Bill:
 
     A reply has a cost of its own (`Completion.call_cost`), and so has a failure (`ModelError.call_cost`): whoever makes
     another attempt adds the cost of the one before, and a model that is cancelled adds what its request has cost.
+
+    `keeper` writes down what attempts have cost before another one is made, for the case that the process ends.
     """
 
     total: CallCost = CallCost(attempts=0)
+    unkept: CallCost = CallCost(attempts=0)
+    """The part of the total that isn't written down yet."""
+    keeper: Callable[[CallCost], Awaitable[None]] | None = None
 
     def add(self, cost: CallCost | None = None) -> None:
         """Adds an attempt; None is one that cost nothing."""
         self.total = (cost or _ATTEMPT).after(self.total)
+        self.unkept = (cost or _ATTEMPT).after(self.unkept)
+
+    async def keep(self) -> None:
+        """Writes down what attempts have cost."""
+        if self.keeper is not None and self.unkept.billed != _NOTHING:
+            cost, self.unkept = self.unkept, CallCost(attempts=0, waiting=self.unkept.waiting)
+            await self.keeper(cost)
 
     def with_outcome(self, outcome: CallCost | None) -> CallCost:
         """The cost of the whole call, whose reply or failure cost this much."""
         return (outcome or _ATTEMPT).after(self.total)
 
+    def unkept_with(self, outcome: CallCost | None) -> CallCost:
+        """The same without what is written down."""
+        return (outcome or _ATTEMPT).after(self.unkept)
+
     def add_waiting(self, start: float, end: float) -> None:
         """Adds an interval of queueing, back-off or recording, in seconds of the monotonic clock."""
         self.total = replace(self.total, waiting=(*self.total.waiting, (start, end)))
+        self.unkept = replace(self.unkept, waiting=(*self.unkept.waiting, (start, end)))
 
 
 _ATTEMPT = CallCost()

@@ -87,20 +87,27 @@ class RecordedModel:
             if (known := await self._known(key, prompt)) is not None:
                 return known
             sent = _Sent(request, key, prompt)
+
+            async def keep(cost: CallCost) -> None:
+                await self._record(sent, cost, "error", {"message": "an attempt failed, and another one followed"})
+
+            request.bill.keeper = keep
             async with LiveCall(self._recorder.live, self._model, request) as call:
                 try:
                     completion = await call.ask()
                 except ModelError as error:
                     response = {} if error.response is None else {"response": asdict(error.response)}
-                    await self._record(sent, call.cost, "error", {"message": str(error), **response})
+                    cost = call.cost and request.bill.unkept_with(error.call_cost)
+                    await self._record(sent, cost, "error", {"message": str(error), **response})
                     raise
                 except anyio.get_cancelled_exc_class():
-                    if call.cost is not None:
+                    if request.bill.unkept.billed != Usage():
                         with anyio.CancelScope(shield=True), suppress(JournalError):
                             cancelled = {"message": "cancelled before it was answered", "cancelled": True}
-                            await self._record(sent, call.cost, "error", cancelled)
+                            await self._record(sent, request.bill.unkept, "error", cancelled)
                     raise
-                recorded = await self._record(sent, call.cost, "ok", _answer(completion))
+                cost = request.bill.unkept_with(completion.call_cost)
+                recorded = await self._record(sent, cost, "ok", _answer(completion))
                 await self._recorder.cache(key, self._cache_key_part, recorded)
                 return completion
         finally:

@@ -149,6 +149,7 @@ class RetryingModel:
                 if not error.retryable or begun or failures >= self.max_retries or nobody_there:
                     raise
                 bill.add(error.call_cost)
+                await bill.keep()
                 delay = self._delay(failures, error.retry_after)
                 if delay >= _LONG_WAIT_S and time.monotonic() >= self._said_until:
                     self._said_until = time.monotonic() + delay

@@ -23,6 +23,7 @@ from processes import under
 
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.server import BookEntry, ModelServer, ServerFault, ServerReply
+from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -254,3 +255,33 @@ def test_a_kill_in_the_middle_of_a_plan_pays_twice_for_what_was_in_flight_alone(
     assert load(tmp_path / "broken")["billed_tokens"].sum() == sum(
         entry.usage.total_tokens for entry in paid if entry.usage
     )
+
+
+def test_what_a_failed_attempt_cost_is_kept_before_the_next_one(
+    tmp_path: Path, questions: Path, launcher: Launcher
+) -> None:
+    """The first attempt has usage and no answer; the process is killed while the second one waits for its answer."""
+    usage = {"prompt_tokens": 500, "completion_tokens": 20, "total_tokens": 520}
+    body = json.dumps({"object": "chat.completion", "choices": [], "usage": usage}).encode()
+    faults = [ServerFault("body", 200, body=body, usage=Usage(500, 0, 20)), ServerFault("hang")]
+
+    def reply(request: dict[str, Any]) -> str | ServerFault:
+        return faults.pop(0) if faults else answer(request)
+
+    with ModelServer(reply) as server:
+        arguments = new_run(server, questions, tmp_path / "broken")
+        arguments[1] = "direct"
+        pid = launcher.start(*arguments, "-n", 1, "--timeout", 60, "--concurrency", 1)
+        deadline = time.monotonic() + 60
+        while faults and time.monotonic() < deadline:  # until the second attempt is asked
+            time.sleep(0.01)
+        for each in [*under(pid), pid]:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        assert launcher.code() == -signal.SIGKILL
+        launcher.start("--resume", tmp_path / "broken", *SHORT)
+        assert launcher.code() == 0, launcher.errors.read_text()[-2000:]
+        paid = sum(entry.usage.total_tokens for entry in server.books if entry.usage)
+    rows = load(tmp_path / "broken")
+    assert rows["billed_tokens"].sum() == paid
+    assert rows["total_tokens"].sum() == paid - 520
