@@ -47,6 +47,7 @@ ComparisonFormat = Literal["terminal", "markdown", "csv", "latex", "json"]
 _FRAME_COLUMNS = (
     *("dataset", "system", "against", "measure", "kind", "estimate", "low", "high", "n"),
     *("p", "p_holm", "only_system", "only_against", "detectable", "meaningless", "exploratory", "rare"),
+    "prices",
 )
 _MEANS = (
     *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
@@ -114,6 +115,7 @@ class Comparison:
 
         `against` is empty where there is no pair. `meaningless` marks an oracle's accuracy, `exploratory` a test
         outside the family that Holm's adjustment is for, `rare` an interval that a rare event may be missing in.
+        `prices` are those of dollars.
         """
         import pandas as pd  # the end of a small run needn't wait for it
 
@@ -133,8 +135,11 @@ class Comparison:
         for pair in self.pairs:
             if pair.both_answered is not None:
                 rows.append(_row_of_pair(pair, "total_tokens", "ratio where both answered", pair.both_answered))
+        for row in rows:
+            if row["measure"] in ("cost_usd", "usd_per_solved"):
+                row["prices"] = self.pricing.under or None
         for each in self.under:
-            key = {"dataset": each.dataset, "measure": "cost_usd"}
+            key = {"dataset": each.dataset, "measure": "cost_usd", "prices": each.price}
             rows += [
                 {**key, "system": label, "kind": f"mean under {each.price}", **asdict(usd)}
                 for label, usd in each.usd.items()
@@ -163,7 +168,8 @@ class Comparison:
                 "verdicts": self.verdicts,
                 "tests": self.tests,
                 "warnings": list(self.warnings),
-                "notes": list(self.notes),
+                "notes": notes(self),
+                "prices": self.pricing.under,
             }
         )
         return nested

@@ -7,7 +7,7 @@ pricing.under                       # "OpenAI's rule: prefixes of 1,024 tokens â
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -72,17 +72,30 @@ class Pricing:
 
 def own_prices(manifests: Manifests) -> Pricing:
     """The prices that the runs were paid at, by the names of their models."""
-    priced = [name for run in manifests.values() for name, prices in (run.prices or {}).items() if prices]
+    every = ((name, prices) for run in manifests.values() for name, prices in (run.prices or {}).items() if prices)
+    priced = [(name, tuple(sorted(prices.items()))) for name, prices in every]
     return _as_counted(priced, manifests) if priced else Pricing()
 
 
 def _as_counted(
-    models: Iterable[str], manifests: Manifests, usd: Floats | None = None, cached: Floats | None = None
+    priced: Iterable[tuple[str, Hashable]],
+    manifests: Manifests,
+    usd: Floats | None = None,
+    cached: Floats | None = None,
 ) -> Pricing:
-    """The models' own prices, with cached input as it was reported."""
+    """The models' own prices, with cached input as it was reported. `priced` are models with their prices."""
+    models = [model for model, _ in dict.fromkeys(priced)]
     prices = " and ".join(f"{name}'s" for name in dict.fromkeys(models)) + " prices"
+    note = ""
+    if differing := sorted({model for model in models if models.count(model) > 1}):
+        prices = "each run's own prices"
+        note = f"the runs have different prices of {' and '.join(differing)}: --prices NAME puts them under one"
     under = f"{prices}, cached input as the endpoint counted it{at_once(manifests)}"
-    return Pricing(under, name=prices, cost_usd=usd, cached=cached)
+    return Pricing(under, note, prices, usd, cached)
+
+
+def _rates(tariff: Tariff) -> tuple[float, float, float]:
+    return tariff.input, tariff.cache_read, tariff.output
 
 
 def at_once(manifests: Manifests) -> str:
@@ -279,7 +292,8 @@ def _at_given_prices(runs: Sequence[str | Path], rows: Rows, manifests: Manifest
         raise UsageError(f"--price: no price of {missing[0]!r}; write {missing[0]}:input=0.15,cached=0.075,output=0.6")
     tariffs = given_tariffs(dollars)
     usd, cached = _of_rows(of_runs, (_by_model(run.calls, tariffs, recorded=True) for run in of_runs))
-    return _without_embeddings(_as_counted(models, manifests, usd, cached), _embedded_by(of_runs))
+    priced_at = [(model, _rates(tariffs[model])) for model in models]
+    return _without_embeddings(_as_counted(priced_at, manifests, usd, cached), _embedded_by(of_runs))
 
 
 def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> Pricing | None:
@@ -297,20 +311,20 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
     except DataError:
         return None
     is_counted, costs = all(run.calls.is_counted for run in of_runs), list[CallCosts]()
-    tariffs = dict[tuple[str, str], Tariff]()
+    tariffs = dict[tuple[str, Hashable], Tariff]()
     for run in of_runs:
         asked, names = set(run.calls.model), run.rows.texts("run_id")
         found = own_tariffs(asked, {name: manifests[name] for name in names if name in manifests})
         if asked - found.keys():
             return None
-        tariffs |= {(model, tariff.source): tariff for model, tariff in found.items()}
+        tariffs |= {(model, _rates(tariff)): tariff for model, tariff in found.items()}
         is_given = all(tariff.source == GIVEN for tariff in found.values())
         costs.append(_by_model(run.calls, found, recorded=is_given or is_counted))
     usd, cached = _of_rows(of_runs, costs)
     if not tariffs or np.isnan(usd[scored]).any():
         return None
     if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
-        pricing = _as_counted((model for model, _ in tariffs), manifests, usd, cached)
+        pricing = _as_counted(tariffs, manifests, usd, cached)
     else:
         under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
         note = "each model is at its own prices" if len(under) > 1 else ""
@@ -428,7 +442,8 @@ def _pricing(
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
     under, name = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests), tariff.name
     if found.is_counted:
-        paid = [tariff.model, *(each.model for run in found.tariffs for each in run.values())]
+        every = (tariff, *(each for run in found.tariffs for each in run.values()))
+        paid = [(each.model, _rates(each)) for each in every]
         counted = _as_counted(paid, manifests)
         under, name = counted.under, counted.name
     said = [*notes]

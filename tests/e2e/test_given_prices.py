@@ -178,3 +178,14 @@ def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--arch", "direct", "--model", "oracle", "--price", "input=1,output=1", "--no-progress") == 2
     said = "--price: 'oracle' costs nothing; rewoo-bench compare --prices counts a finished run's dollars"
     assert said in capfd.readouterr().err
+
+
+def test_two_runs_at_different_prices_of_a_model_are_said_to_be(thousand: ModelServer) -> None:
+    for out, price in (("one", "input=1,output=10"), ("two", "input=2,output=10")):
+        assert asked(thousand, "--price", price, "--out", out) == 0
+    found = rewoo_bench.compare("one", "two")
+    assert "the runs have different prices of openai/test: --prices NAME puts them under one" in str(found)
+    assert any(line.startswith("At each run's own prices ") for line in found.verdicts)
+    assert found.as_dict()["prices"].startswith("each run's own prices, cached input as the endpoint counted it")
+    money = found.to_frame().query("measure == 'cost_usd'")
+    assert set(money["prices"]) == {found.pricing.under}
