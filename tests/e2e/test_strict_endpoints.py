@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from asking import ASK, Row, client, run
 from endpoints import ARCHITECTURES, Strict, refusal
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing.server import ModelServer, ServerFault
+from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio
@@ -121,3 +122,17 @@ async def test_a_later_session_begins_with_what_was_learnt() -> None:
             await model.complete(Request(ASK, role="agent", stop=["\n"]))
     (entry,) = server.books
     assert (entry.status, entry.request["max_tokens"]) == (200, 912)
+
+
+async def test_room_for_thoughts_grows_to_a_bound() -> None:
+    """Every second reply is cut in its thoughts, whatever room it has: no doubling is the start of one without end."""
+    replies = count()
+
+    def reply(_: dict[str, Any]) -> ServerReply:
+        return ServerReply("Oslo") if next(replies) % 2 else ServerReply("<think>Norway, or", "length")
+
+    with ModelServer(reply) as server:
+        async with client(server) as model:
+            for _ in range(12):
+                await model.complete(Request(ASK, role="agent"))
+    assert max(entry.request["max_tokens"] for entry in server.books) == 64 * 512

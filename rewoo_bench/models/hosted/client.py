@@ -36,6 +36,7 @@ from rewoo_bench.types import Completion, Request, ToolCall, trial_seed
 STREAM_OPTIONS = "stream_options"
 _WITHOUT_STOP = RequestChange("drop", "stop")
 _MOST_CHANGES = 16  # of one request, before it is given up
+_MOST_TIMES = 64  # of the reply's limit, for a reply with its thoughts
 _log = logging.getLogger(__name__)
 
 
@@ -155,7 +156,11 @@ class HostedModel:
                 return completion
             # Twice the budget, and at least twice the default one, as far as the model's own limit allows.
             entry = self.route(self.prompt_form).entry
-            limits = (entry.max_output_tokens if entry else None, self.adaptation.max_tokens_at_most)
+            limits = (
+                entry.max_output_tokens if entry else None,
+                self.adaptation.max_tokens_at_most,
+                _MOST_TIMES * self.max_output_tokens,  # each doubling that helped is where the next one begins
+            )
             wanted = 2 * max(first.max_tokens or 0, self.max_output_tokens)
             larger = min([wanted, *(limit for limit in limits if limit)])
             if sent is not first or larger <= (first.max_tokens or 0):
