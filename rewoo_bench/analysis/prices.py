@@ -329,6 +329,10 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
         under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
         note = "each model is at its own prices" if len(under) > 1 else ""
         pricing = Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
+    is_elsewhere = any(run.options.get("api_base") for run in manifests.values())
+    if is_elsewhere and any(tariff.source != GIVEN for tariff in tariffs.values()):
+        of_server = "they are the provider's prices, since what the server at --api-base takes isn't known"
+        pricing = replace(pricing, note="; ".join(filter(None, [pricing.note, of_server])))
     return _without_embeddings(pricing, _embedded_by(of_runs))
 
 

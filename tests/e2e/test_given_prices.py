@@ -189,3 +189,9 @@ def test_two_runs_at_different_prices_of_a_model_are_said_to_be(thousand: ModelS
     assert found.as_dict()["prices"].startswith("each run's own prices, cached input as the endpoint counted it")
     money = found.to_frame().query("measure == 'cost_usd'")
     assert set(money["prices"]) == {found.pricing.under}
+
+
+def test_listed_prices_of_another_server_are_said_to_be_the_providers(thousand: ModelServer) -> None:
+    model = ("--model", "openai/gpt-4o-mini", "--api-base", thousand.api_base)
+    assert quiet("--arch", "direct", "-n", 2, *model, "--out", "here") == 0
+    assert "what the server at --api-base takes isn't known" in str(rewoo_bench.compare("here"))
