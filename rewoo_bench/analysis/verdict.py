@@ -62,20 +62,31 @@ def _under_prices(pair: Pair, under: Sequence[Under]) -> dict[str, Interval]:
 
 
 def _dollars_under(pair: Pair, ratios: dict[str, Interval]) -> tuple[float, str]:
-    """The sentence on dollars under several prices. Its p is 0 where an unmarked interval leaves 1 out, else 1."""
-    dearer = [price for price, ratio in ratios.items() if not ratio.rare and ratio.low > 1]
-    cheaper = [price for price, ratio in ratios.items() if not ratio.rare and ratio.high < 1]
+    """The sentence on dollars under several prices. Its p is 0 where an interval leaves 1 out, else 1."""
+    dearer = [price for price, ratio in ratios.items() if ratio.low > 1]
+    cheaper = [price for price, ratio in ratios.items() if ratio.high < 1]
     a, b, prices = pair.a, pair.b, counted(len(ratios), "price")
     if not dearer and not cheaper:
         return 1.0, f"Under each of the {prices} {b} and {a} are too close to call in dollars."
+    marked = [ratios[price] for price in (*dearer, *cheaper) if ratios[price].rare]
+    doubt = _doubt(marked[0]) if marked else ""
     if dearer and cheaper:
         low, high = two_digits(ratios[cheaper[0]].estimate), two_digits(ratios[dearer[-1]].estimate)
         times = f"about {high} times the dollars of {a} at {dearer[-1]!r}, and about {low} times at {cheaper[0]!r}"
-        return 0.0, f"Which is cheaper depends on the price: {b} cost {times}."
+        return 0.0, f"Which is cheaper depends on the price: {b} cost {times}{doubt}."
     side, more = (dearer, "more") if dearer else (cheaper, "fewer")
     if len(side) == len(ratios):
-        return 0.0, f"Under each of the {prices} {b} cost {more} dollars than {a}."
-    return 0.0, f"Under {len(side)} of {prices} {b} cost {more} dollars than {a}; the others are too close to call."
+        return 0.0, f"Under each of the {prices} {b} cost {more} dollars than {a}{doubt}."
+    others = "the others are too close to call"
+    return 0.0, f"Under {len(side)} of {prices} {b} cost {more} dollars than {a}{doubt}; {others}."
+
+
+def _doubt(ratio: Interval) -> str:
+    """What speaks against a ratio, behind its sentence."""
+    if not ratio.rare:
+        return ""
+    few = f"{ratio.n} questions are too few to be sure"
+    return f", but {few if ratio.n < FEWEST else 'a few questions make most of the spread'}"
 
 
 def _of_several(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under]) -> list[str]:
@@ -111,9 +122,7 @@ def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str
     said = f"{where}{pair.b} {took} about {times} times the {unit} of {pair.a}"
     if float(times) == 1:
         said = f"{where}{pair.b} {took} slightly {'more' if ratio.estimate > 1 else 'fewer'} {unit} than {pair.a}"
-    if ratio.rare and ratio.n < FEWEST:
-        return f"{said}, but {ratio.n} questions are too few to be sure."
-    return f"{said}, but a few questions make most of the spread." if ratio.rare else f"{said}."
+    return f"{said}{_doubt(ratio)}."
 
 
 def two_digits(value: float) -> str:

@@ -65,6 +65,15 @@ def test_under_several_prices_one_sentence_is_about_all(ratios: list[tuple[float
     assert verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, ()), Pricing(), under) == [said]
 
 
+def test_under_several_prices_a_few_questions_are_no_tie() -> None:
+    """The sentence on one price and the one on several say the same of an interval that a rare event may change."""
+    ratio = Interval(0.86, 0.84, 0.89, 60, rare=True)
+    under = [Under("d", "openai", {}, {}, None, (PairUnder("rewoo", "react", ratio, 0.1),))]
+    assert verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, ()), Pricing(), under) == [
+        "Under each of the 1 price react cost fewer dollars than rewoo, but a few questions make most of the spread."
+    ]
+
+
 @pytest.mark.parametrize("order", [("rewoo", "react"), ("react", "rewoo")])
 def test_a_loop_is_divided_by_a_plan_whatever_order_they_stand_in(order: tuple[str, str]) -> None:
     scores, tokens = {"rewoo": RIGHT, "react": "1000" * 15}, {"rewoo": 1000, "react": 2600}
