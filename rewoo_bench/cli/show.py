@@ -36,7 +36,7 @@ def show_command(run: Path, question: str | None, systems: tuple[str, ...], unan
     QUESTION is an id, one of the ids that a task of several questions has, or a part of the question's text.
     """
     if question is None and not (unanswered or only_right or sample):
-        said = "name a QUESTION (an id, or a part of its text), or use --unanswered, --only-right or --random"
+        said = "name a QUESTION (an id, or a part of its text), or use --unanswered, --only-right NAME or --random N"
         raise UsageError(f"{said}; for example:\n{_examples(run)}")
     shown = ShownQuestions(run, question, systems, unanswered=unanswered, only_right=only_right, limit=limit,
                            sample=sample)

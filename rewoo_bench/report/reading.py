@@ -12,6 +12,7 @@ a benchmark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -206,6 +207,9 @@ def frame_of(rows: Any) -> pd.DataFrame:
         return rows
     if isinstance(rows, HasFrame):
         return rows.to_frame()
+    if isawaitable(rows):
+        getattr(rows, "close", lambda: None)()  # so that Python doesn't warn of it, too
+        raise UsageError("these rows aren't there yet: write await rewoo_bench.evaluate(…), or use rewoo_bench.bench")
     raise UsageError(f"expected the rows of rewoo_bench.load, evaluate or bench, got {type(rows).__name__}")
 
 
