@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -232,7 +232,11 @@ def in_sequence(design: Design, task: Task) -> int:
 
 def cost(design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None) -> Cost:
     """What a task costs under a price. The cache holds what earlier tasks have sent, as in a service that goes on."""
-    sent = requests(design, task, sizes)
+    return cost_of(requests(design, task, sizes), in_sequence(design, task), tariff)
+
+
+def cost_of(sent: Sequence[Sent], in_sequence: int, tariff: Tariff) -> Cost:
+    """What the requests of a task cost under a price, in their order."""
     _, *columns = zip(*sent, strict=True)
     inputs, own, head, marked, outputs = (np.array(column, dtype=np.float64) for column in columns)
     none = np.zeros(len(sent))
@@ -245,7 +249,7 @@ def cost(design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None)
     usd = tariff.cost_usd(inputs, cached, written, outputs).sum()
     return Cost(
         calls=len(sent),
-        in_sequence=in_sequence(design, task),
+        in_sequence=in_sequence,
         input_tokens=float(inputs.sum()),
         cached_tokens=float(cached.sum()),
         output_tokens=float(outputs.sum()),

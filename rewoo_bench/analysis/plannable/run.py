@@ -1,8 +1,8 @@
-"""A run's traces and calls -> what could have been planned, and what that would have saved.
+"""A run's traces and calls -> which results a model had to read, and what a plan would have taken (planned.py).
 
     found = plannable(Path("results/local/mine"))
-    found.calls         # a row for each tool call: its values by kind, its choice, depth in the plan graph
-    found.tasks         # a row for each trajectory and horizon: model calls, tokens, dollars, seconds
+    found.calls         # a row for each tool call: its values by kind, its choice, whether its result had to be read
+    found.tasks         # a row for each trajectory: the loop, and each way to plan: model calls, tokens, dollars
     print(tables.text(found))
 
 Only loops are read: architectures that plan ahead have nothing to gain, nor have those that call no tool. Intervals are
@@ -15,12 +15,12 @@ import json
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,17 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import cached_tokens
 from rewoo_bench.analysis.compare import compare_run
-from rewoo_bench.analysis.plannable.steps import KINDS, Source, ToolStep, TracedTask, traced_tasks
+from rewoo_bench.analysis.law import cost_of
+from rewoo_bench.analysis.plannable.planned import (
+    WAYS,
+    Loop,
+    depth_and_width,
+    graph,
+    passed_on,
+    planned,
+    reads_of,
+)
+from rewoo_bench.analysis.plannable.steps import KINDS, TracedTask, traced_tasks
 from rewoo_bench.analysis.prices import SHOWN, example_note, own_tariffs, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.analysis.verdict import verdict
@@ -38,20 +48,20 @@ from rewoo_bench.runs.columns import CALLS, NO_STEP_ROLES, SHARED, UNPRICED_ROLE
 from rewoo_bench.runs.folder import CALLS_FILE, TRACES_FILE, load_table, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import Rows
-from rewoo_bench.text.tokens import count_tokens
 
 _KEY = ("architecture", "example_id", "trial")
-_READ = (*_KEY, "kind", "role", "place", "input_tokens", "output_tokens", "latency_s", *SHARED)
+_AMOUNTS = ("input_tokens", "output_tokens", *SHARED)
+_READ = (*_KEY, "kind", "role", "place", "reasoning_tokens", *_AMOUNTS)
 _PLANS = {"planner", "router"}
 """Roles of calls that a loop doesn't make."""
+_BUNDLED = {"react", "react-native", "react-code"}
+"""Runners of loops whose instructions are this package's."""
 _TURN = re.compile(r"turn (\d+)$")
-_FITTED = 1_000
-"""Calls through which a line of seconds is drawn: half a million pairs of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plannable:
-    """What could have been planned in a run. `left_out` counts trajectories, by the reason why they aren't in it."""
+    """What a plan would have taken in a run. `left_out` counts trajectories, by the reason why they aren't in it."""
 
     folder: Path
     calls: pd.DataFrame
@@ -87,13 +97,15 @@ def plannable(
     table = load_table(folder)
     rows = table.select([*_KEY, "model"]).to_pylist()
     model_of = {tuple(row[name] for name in _KEY): str(row["model"]) for row in rows}
-    tariffs, pricing = _tariffs(list(dict.fromkeys(model_of.values())), prices, manifests(folder))
+    runs = manifests(folder)
+    tariffs, pricing = _tariffs(list(dict.fromkeys(model_of.values())), prices, runs)
     path = folder / TRACES_FILE
     if not path.is_file():
         raise DataError(
             f"{str(folder)!r} has no {TRACES_FILE}, as a published copy: nothing is known of its tool calls"
         )
     own_calls, traces = _calls_by_task(folder), _traces(path)
+    bundled = {each.name for run in runs.values() for each in run.architectures if each.runner in _BUNDLED}
     left_out: Counter[str] = Counter()
     of_calls: list[dict[str, Any]] = []
     of_tasks: list[dict[str, Any]] = []
@@ -102,7 +114,6 @@ def plannable(
         if any(_PLANS & set(calls["role"]) for calls in own.values()):
             left_out[f"{architecture} plans ahead itself"] += len(own)
             continue
-        pace = _pace(own.values())
         tasks = Counter(row["example_id"] for row in rows if row["architecture"] == architecture)
         sample = _sample(tasks, most)
         if unread := sum(tasks.values()) - sum(tasks[each] for each in sample):
@@ -126,7 +137,8 @@ def plannable(
                 on_task(task)
             of_architecture += _call_rows(task)
             own_tariffs = {name: of_models[model_of[key]] for name, of_models in tariffs.items()}
-            judged.append(list(_task_rows(task, calls, models, works(task, turns), own_tariffs, pace)))
+            loop = _loop(calls, models, is_bundled=architecture in bundled)
+            judged.append(list(_task_rows(task, calls, loop, [place for _, place in models], own_tariffs)))
         if judged and not of_architecture:
             left_out[f"{architecture} made no tool call"] += len(judged)
             continue
@@ -211,16 +223,21 @@ def _loop_calls(calls: _Columns) -> list[tuple[int, int]]:
 
 
 def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
+    passed = passed_on(task)
+    segments = groupby(range(len(task.steps)), key=lambda position: task.steps[position].segment)
+    steps = [list(positions) for _, positions in segments]
+    read = {each for own in steps for read in reads_of(task, own, own[:1], "plan") for each in read.results}
     for (position, needs, depth), step in zip(graph(task), task.steps, strict=True):
         start = task.starts[step.segment]
         kinds = Counter(value.kind(start) for value in step.values)
-        copied = sources(task, step)
+        copied = [found for value in step.values for found in value.copied_from(start)]
         guessed = [value.by_chance for value in step.values if value.by_chance and value.kind(start) != "constant"]
         yield {
             **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
             "step": position, "turn": step.turn, "segment": step.segment, "tool": step.tool,
             **{kind: kinds[kind] for kind in KINDS},
             "values": len(step.values),
+            "is_read": position in read, "is_passed_on": position in passed and position not in read,
             "chosen": sum(source.how == "choice" for source in copied),
             "in_longer_text": sum(source.how == "part" for source in copied),
             "by_chance": sum(any(found) for found in guessed),
@@ -246,251 +263,57 @@ def value_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
 
 
 def _task_rows(
-    task: TracedTask,
-    calls: _Columns,
-    models: Sequence[tuple[int, int]],
-    of_horizons: Mapping[Horizon, Work],
-    tariffs: Mapping[str, Tariff],
-    pace: Pace,
+    task: TracedTask, calls: _Columns, loop: Loop, positions: Sequence[int], tariffs: Mapping[str, Tariff]
 ) -> Iterator[dict[str, Any]]:
-    positions = [position for _, position in models]
-    others = [  # calls of tools that ask a model: the same under each horizon
-        place
-        for place, kind in enumerate(calls["kind"])
-        if kind == "model" and place not in positions and calls["input_tokens"][place] > 0
-    ]
+    """The loop as it was, and each way to plan by the law."""
+    models = [place for place, kind in enumerate(calls["kind"]) if kind == "model" and calls["input_tokens"][place] > 0]
+    others = [place for place in models if place not in positions]  # tools that ask a model: as they were
     depth, width = depth_and_width(task)
-    segments = {step.segment for step in task.steps}
-    for horizon in HORIZONS:
-        work = of_horizons[horizon]
-        columns = _remaining(task, calls, positions, others, work)
-        row = {
-            **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
-            "horizon": horizon, "segments": len(segments), "tool_calls": len(task.steps),
-            "depth": depth, "width": width,
-            "planned": work.planned, "model_calls": len(columns["input_tokens"]), "extractions": len(work.extractions),
-            "sequential_calls": len(work.kept) + len({each.step for each in work.extractions}),
-            "input_tokens": columns["input_tokens"].sum(), "output_tokens": columns["output_tokens"].sum(),
-            "latency_s": _latency(calls, positions, others, work, pace),
-        }  # fmt: skip
-        for name, tariff in tariffs.items():
-            cached, written = cached_tokens(columns, tariff.rule)
-            written = written * float(tariff.cache_write is not None)
-            usd = tariff.cost_usd(columns["input_tokens"], cached, written, columns["output_tokens"])
-            row |= {f"usd:{name}": float(np.sum(usd)), f"cached:{name}": float(np.sum(cached))}
-        yield row
-
-
-def _remaining(
-    task: TracedTask, calls: _Columns, positions: Sequence[int], others: Sequence[int], work: Work
-) -> dict[str, Floats]:
-    """The columns of calls.parquet for the model calls that remain."""
-    kept = [positions[each.call] for each in work.kept]
-    names = ("input_tokens", "output_tokens", *SHARED)
-    columns = {name: calls[name][[*kept, *others]].astype(float) for name in names}
-    output = calls["output_tokens"].astype(float)
-    for place, each in enumerate(work.kept):
-        columns["output_tokens"][place] = sum(output[positions[other]] for other in each.writes)
-    for name in ("shared_question_tokens", "shared_marked_tokens"):
-        known = dict(enumerate(calls[name][positions].astype(float)))
-        least = shares(work.kept, known)
-        columns[name][: len(kept)] = [least[each.call] for each in work.kept]
-    asked = [count_tokens(task.steps[each.step].result) + EXTRACTION_TOKENS for each in work.extractions]
-    wrote = [count_tokens(each.value) for each in work.extractions]
-    more = {"input_tokens": asked, "output_tokens": wrote}
-    return {
-        name: np.concatenate([values, np.array(more.get(name, np.zeros(len(asked))), dtype=float)])
-        for name, values in columns.items()
+    shape = {
+        **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
+        **{"segments": len({step.segment for step in task.steps}), "tool_calls": len(task.steps)},
+        **{"depth": depth, "width": width},
     }
+    yield {
+        **{**shape, "way": "loop", "plans": 0, "reads": 0},
+        **{"model_calls": len(models), "sequential_calls": len(models)},
+        **_amounts({name: calls[name][models].astype(float) for name in _AMOUNTS}, tariffs),
+    }
+    for way in WAYS:
+        found = planned(task, loop, way)
+        costs = [cost_of(found.sent, found.in_sequence, tariff) for tariff in tariffs.values()]
+        own = {
+            **{"input_tokens": costs[0].input_tokens, "output_tokens": costs[0].output_tokens},
+            **{f"usd:{name}": each.usd for name, each in zip(tariffs, costs, strict=True)},
+        }
+        same = _amounts({name: calls[name][others].astype(float) for name in _AMOUNTS}, tariffs)
+        yield {
+            **{**shape, "way": way, "plans": found.plans, "reads": len(found.reads)},
+            **{"model_calls": len(found.sent) + len(others), "sequential_calls": found.in_sequence + len(others)},
+            **{name: value + same[name] for name, value in own.items()},
+        }
 
 
-class Pace(NamedTuple):
-    """Seconds of a model call: until it begins to write, and for each token that it writes."""
-
-    start: float
-    a_token: float
-
-
-def _pace(trajectories: Iterable[_Columns]) -> Pace:
-    """The line through the loop's calls of an architecture: the median of the slopes between any two (Theil and Sen).
-
-    NaN where no call was timed.
-    """
-    calls = [(own["latency_s"][at], own["output_tokens"][at]) for own in trajectories for _, at in _loop_calls(own)]
-    known = np.array([call for call in calls if not np.isnan(call).any()], dtype=float).reshape(-1, 2)
-    if not len(known):
-        return Pace(np.nan, np.nan)
-    seconds, tokens = np.random.default_rng(0).permutation(known)[:_FITTED].T
-    one, other = np.triu_indices(len(seconds), 1)
-    apart = tokens[other] - tokens[one]
-    slopes = (seconds[other] - seconds[one])[apart != 0] / apart[apart != 0]
-    a_token = max(0.0, float(np.median(slopes))) if len(slopes) else 0.0
-    return Pace(max(0.0, float(np.median(seconds - a_token * tokens))), a_token)
-
-
-def _latency(calls: _Columns, positions: Sequence[int], others: Sequence[int], work: Work, pace: Pace) -> float:
-    """Seconds of the model calls that remain, one after the other; NaN where they weren't measured.
-
-    A call that writes for another one takes longer by what that output takes, but by no more than the other one took.
-    """
-    seconds, output = calls["latency_s"].astype(float), calls["output_tokens"].astype(float)
-    own, written = seconds[list(positions)], output[list(positions)]
-    longer = np.minimum(pace.a_token * written, own)
-    kept = sum(own[each.call] + sum(longer[at] for at in each.writes if at != each.call) for each in work.kept)
-    read = sum(pace.start + pace.a_token * count_tokens(each.value) for each in work.extractions)
-    return float(kept + read + seconds[list(others)].sum())
-
-
-# What planning ahead could have saved: the model calls of a loop that a plan makes superfluous.
-#
-# A plan is written by a model call that the loop made, from the same prompt. The loop's later calls of the segment fall
-# away as long as each asks for what the plan could have: values that are known, constant or copied from results of the
-# plan, and a choice that no result made necessary. Then a new plan begins with the next call of the loop. The call that
-# answers the user stays.
-#
-#     plan-ahead         the whole segment in one plan, or the loop as it was
-#     lazy replanning    as few plans as its calls allow
-#     plans as code      the same, and a program decides after errors, empty results and branches, and picks among items
-#
-# A text plan takes one of several items, and any plan a value out of a longer text, with one more model call whose
-# prompt is that result: who writes the plan hasn't seen it. No plan takes more model calls than the loop did: a turn
-# that would need two of these begins a new plan, and a whole plan that needs too many leaves the segment as it was.
-#
-# It is an estimate, whose error was measured (predicted.csv): prompts and outputs are the loop's own, a plan has no
-# faults, and costs what its calls cost to write. What prompts share is the loop's, too: the prefix that two calls share
-# is the shortest of those that each call between them shares with the one before it.
-
-
-Horizon = Literal["loop", "plan-ahead", "lazy replanning", "plans as code"]
-HORIZONS: tuple[Horizon, ...] = ("loop", "plan-ahead", "lazy replanning", "plans as code")
-EXTRACTION_TOKENS = 40
-"""Tokens of the prompt that asks for a value in a text, beside the text."""
-
-
-class Kept(NamedTuple):
-    """A model call that remains: the position of the loop's own one, and of those whose output it writes."""
-
-    call: int
-    writes: tuple[int, ...]
-
-
-class Extraction(NamedTuple):
-    """A model call that takes values out of the result of a step, for the steps of a turn from `needed_by` on."""
-
-    step: int
-    needed_by: int
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """The model calls of a task under a horizon, and how many of its tool calls are planned before the loop's turn."""
-
-    kept: tuple[Kept, ...]
-    extractions: tuple[Extraction, ...] = ()
-    planned: int = 0
-
-
-def works(task: TracedTask, turns: Sequence[int]) -> dict[Horizon, Work]:
-    """What remains of a task's model calls. `turns` are the turn numbers of its model calls, in their order."""
-    loop = tuple(Kept(place, (place,)) for place in range(len(turns)))
-    asked: dict[int, list[int]] = {}
-    for position, step in enumerate(task.steps):
-        asked.setdefault(step.turn, []).append(position)
-    segments: dict[int, list[int]] = {}
-    for place, turn in enumerate(turns):
-        segments.setdefault(task.segment_of_turn.get(turn, -1), []).append(place)
-    found: dict[Horizon, Work] = {"loop": Work(loop)}
-    for horizon in HORIZONS[1:]:
-        kept: list[Kept] = []
-        extractions: list[Extraction] = []
-        planned = 0
-        for places in segments.values():
-            own = _segment(task, [(place, asked.get(turns[place], [])) for place in places], horizon)
-            kept += own.kept
-            extractions += own.extractions
-            planned += own.planned
-        found[horizon] = Work(tuple(sorted(kept)), tuple(extractions), planned)
+def _amounts(columns: Mapping[str, Floats], tariffs: Mapping[str, Tariff]) -> dict[str, float]:
+    """Tokens of recorded calls, and their dollars under each price."""
+    tokens = columns["input_tokens"], columns["output_tokens"]
+    found = {"input_tokens": float(tokens[0].sum()), "output_tokens": float(tokens[1].sum())}
+    for name, tariff in tariffs.items():
+        cached, written = cached_tokens(columns, tariff.rule)
+        written = written * float(tariff.cache_write is not None)
+        found[f"usd:{name}"] = float(tariff.cost_usd(tokens[0], cached, written, tokens[1]).sum())
     return found
 
 
-def _segment(task: TracedTask, calls: Sequence[tuple[int, list[int]]], horizon: Horizon) -> Work:
-    """One segment: the loop's model calls, each with the steps that it asks for."""
-    kept: list[Kept] = []
-    extractions: dict[Extraction, None] = {}
-    planned = position = 0
-    while position < len(calls):
-        place, steps = calls[position]
-        writes, after = [place], position + 1
-        if steps:
-            start = steps[0]
-            while after < len(calls) and calls[after][1]:
-                needed = _needs(task, calls[after][1], start, steps[-1] + 1, horizon)
-                if needed is None or (len(needed) > 1 and horizon != "plan-ahead"):  # the loop's own call is one
-                    break
-                extractions |= dict.fromkeys(needed)
-                writes.append(calls[after][0])
-                planned += len(calls[after][1])
-                after += 1
-        kept.append(Kept(place, tuple(writes)))
-        position = after
-    asks = dict(calls)
-    plans = sum(bool(asks[each.call]) for each in kept)
-    if horizon == "plan-ahead" and (plans > 1 or len(kept) + len(extractions) > len(calls)):
-        return Work(tuple(Kept(place, (place,)) for place, _ in calls))
-    return Work(tuple(kept), tuple(extractions), planned)
-
-
-def _needs(
-    task: TracedTask, steps: Sequence[int], start: int, written: int, horizon: Horizon
-) -> list[Extraction] | None:
-    """The extractions that a plan made before the step `start` needs for these steps; None where it can't have them.
-
-    Its writer knows what it wrote into the steps before `written`.
-    """
-    needed: dict[int, list[str]] = {}  # by the step whose result has them
-    read = ("part",) if horizon == "plans as code" else ("choice", "part")
-    for position in steps:
-        step = task.steps[position]
-        if horizon != "plans as code" and step.choice != "unconditional":
-            return None
-        for value in step.values:
-            if value.kind(start, written) == "derived":
-                return None
-            for source in value.copied_from(start):
-                if source.how in read:
-                    needed.setdefault(source.step, []).append(str(value.value))
-    return [Extraction(place, steps[0], " ".join(found)) for place, found in needed.items()]
-
-
-def graph(task: TracedTask) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """The plan graph: each step, the steps that it copies from, and its depth in the segment, from 1."""
-    depths: list[int] = []
-    for position, step in enumerate(task.steps):
-        needs = sorted({source.step for source in sources(task, step)})
-        depths.append(1 + max((depths[each] for each in needs), default=0))
-        yield position, tuple(needs), depths[-1]
-
-
-def sources(task: TracedTask, step: ToolStep) -> list[Source]:
-    """The results of its segment that a step copies from."""
-    start = task.starts[step.segment]
-    return [found for value in step.values for found in value.copied_from(start)]
-
-
-def depth_and_width(task: TracedTask) -> tuple[int, int]:
-    """The longest chain of steps that copy from each other, and the most steps at one depth of a segment."""
-    levels: dict[tuple[int, int], int] = {}
-    for position, _, depth in graph(task):
-        key = task.steps[position].segment, depth
-        levels[key] = levels.get(key, 0) + 1
-    return max((depth for _, depth in levels), default=0), max(levels.values(), default=0)
-
-
-def shares(kept: Sequence[Kept], shared: Mapping[int, float]) -> dict[int, float]:
-    """The tokens that each remaining call shares with an earlier one: the least of the calls since the one before."""
-    found, before = {}, -1
-    for each in kept:
-        found[each.call] = min(shared[place] for place in range(before + 1, each.call + 1))
-        before = each.call
-    return found
+def _loop(calls: _Columns, models: Sequence[tuple[int, int]], *, is_bundled: bool) -> Loop:
+    places = [place for _, place in models]
+    reasoning = calls["reasoning_tokens"][places].astype(float)
+    return Loop(
+        [turn for turn, _ in models],
+        calls["input_tokens"][places].astype(float),
+        calls["output_tokens"][places].astype(float),
+        np.nan_to_num(calls["shared_question_tokens"][places].astype(float)),
+        np.nan_to_num(calls["shared_run_tokens"][places].astype(float)),
+        float(np.nan_to_num(reasoning).mean()),
+        is_bundled,
+    )

@@ -19,6 +19,7 @@ anything, or another trial of the task, after the same calls, went on with anoth
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -126,6 +127,11 @@ class TracedTask:
     steps: tuple[ToolStep, ...]
     starts: tuple[int, ...]
     segment_of_turn: Mapping[int, int]
+    question: str = ""
+    instructions: str = ""
+    """As they were recorded: those of bundled architectures aren't."""
+    tools: str = ""
+    """The schemas of its tools as JSON, where they were recorded."""
     unknown: str = ""
     """Why the kinds of its values aren't known; empty where they are."""
 
@@ -158,6 +164,7 @@ class _Line:
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
         self.constants = _schema_constants(trace.get("tools", ()))
+        self.tools = json.dumps(trace["tools"]) if trace.get("tools") else ""
         for position, step in enumerate(trace["steps"]):
             while turns and turns[0]["before_step"] <= position:
                 self._begin(turns.pop(0)["text"])
@@ -339,4 +346,5 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
         results.append(index_of(call.result))
         steps.append(replace(call, values=tuple(values), choice=choice))
     places = tuple(line.starts), dict(line.segment_of_turn)
-    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, line.unknown)
+    texts = "\n".join(line.said[0]), line.instructions, line.tools, line.unknown
+    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, *texts)

@@ -23,8 +23,8 @@ from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import ratio_of_means
 
-TWINS = (("react", "rewoo", "plan-ahead"), ("react-json", "rewoo-lazy", "lazy replanning"),
-         ("react-native", "rewoo-code", "plans as code"))  # fmt: skip
+LOOP = "react-native"
+TWINS = {"rewoo-json": "plan", "rewoo-json?solver_evidence=unread": "plan-unread", "rewoo-code?max_exemplars=0": "code"}
 KEY = ["example_id", "trial"]
 TABLE = Path(analysis.__file__).parent / "plannable" / "predicted.csv"
 
@@ -37,22 +37,22 @@ def cells_of(run: Path) -> list[dict[str, object]]:
         rows[f"usd:{name}"] = found.usd
     predicted = plannable(run, names).tasks
     cells = []
-    for loop, planner, horizon in TWINS:
-        if not {loop, planner} <= set(rows["architecture"].astype(str)):
+    of_loop = predicted[predicted["architecture"] == LOOP]
+    for planner, way in TWINS.items():
+        if planner not in set(rows["architecture"].astype(str)):
             continue
-        of_loop = predicted[predicted["architecture"] == loop]
-        wide = {each: of_loop[of_loop["horizon"] == each].set_index(KEY) for each in ("loop", horizon)}
+        wide = {each: of_loop[of_loop["way"] == each].set_index(KEY) for each in ("loop", way)}
         own = rows[rows["architecture"].astype(str) == planner].set_index(KEY)
         shared = wide["loop"].index.intersection(own.index)
         tasks = shared.get_level_values(0).to_numpy()
         for measure in ("model_calls", "total_tokens", *(f"usd:{name}" for name in names)):
-            base, plan = (amounts(wide[each].loc[shared], measure) for each in ("loop", horizon))
+            base, plan = (amounts(wide[each].loc[shared], measure) for each in ("loop", way))
             took = amounts(own.loc[shared], measure)
             says, was = (ratio_of_means(base, each, clusters=tasks) for each in (plan, took))
             both = ratio_of_means(plan, took, clusters=tasks)
             cells.append({
-                "dataset": str(rows["dataset"].iloc[0]), "model": Path(str(rows["model"].iloc[0])).name, "loop": loop,
-                "planner": planner, "horizon": horizon, "measure": measure, "n": says.n,
+                "dataset": str(rows["dataset"].iloc[0]), "model": Path(str(rows["model"].iloc[0])).name, "way": way,
+                "measure": measure, "n": says.n,
                 "predicted": says.estimate, "predicted_low": says.low, "predicted_high": says.high,
                 "measured": was.estimate, "measured_low": was.low, "measured_high": was.high,
                 "took_per_predicted": both.estimate, "low": both.low, "high": both.high,
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=50, help="Questions of each.")
     given = parser.parse_args()
     cells = [cell for run in given.run for cell in cells_of(run)]
-    names = [name for loop, planner, _ in TWINS for name in (loop, planner)]
+    names = [LOOP, *TWINS]
     with tempfile.TemporaryDirectory() as folder:
         for number, dataset in enumerate(given.dataset):
             out = Path(folder, str(number))
