@@ -3,8 +3,7 @@
     python scripts/recompute_study.py results/study     # exit code 1 where a figure differs
 
 It needs `pip install pandas pyarrow scipy` and a clone, whose price sheets it reads. Printed are how many figures of
-each kind agree, and each that doesn't. Of loops that others recorded (`plannable`, `saved …`) the runs aren't
-published: that is no failure. A name that says nothing to this script is one.
+each kind agree, and each that doesn't. A name that says nothing to this script is a failure.
 
 A figure agrees where its estimate, both bounds and its number of questions are the published ones after rounding to 6
 digits. Two columns of outcomes.csv are found in steps, and may be off by one of them: p of non-inferiority (0.000001,
@@ -66,8 +65,7 @@ BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
 """Behind a ratio's name."""
 FEWEST_RIGHT = 15
 NORMAL = float(norm.ppf(0.975))
-AGREES, DIFFERS, UNKNOWN, NO_RUN = "agrees", "DIFFERS", "UNKNOWN", "NO RUN"
-NOT_PUBLISHED = "its run isn't published"
+AGREES, DIFFERS, UNKNOWN = "agrees", "DIFFERS", "UNKNOWN"
 STEP_OF_P, STEP_OF_DETECTABLE = 1e-6, 1e-4
 
 
@@ -689,7 +687,7 @@ def figure(study: Study, name: str) -> Found:
     for _, outcome in study.outcomes.iterrows():
         if name.startswith(f"{outcome['outcome']}/") and is_of_run(name, outcome):
             return replace(of_outcome(study, outcome), kind="outcomes")
-    raise CantCompute(NOT_PUBLISHED if re.search(r"/(plannable|saved \S+)$", name) else "an unknown name")
+    raise CantCompute("an unknown name")
 
 
 def is_of_run(name: str, outcome: pd.Series[Any]) -> bool:
@@ -783,7 +781,7 @@ class Compared:
     @property
     def state(self) -> str:
         if self.why:
-            return NO_RUN if self.why == NOT_PUBLISHED else UNKNOWN
+            return UNKNOWN
         if isinstance(self.found, str) or isinstance(self.published, str):
             return AGREES if self.found == self.published else DIFFERS
         is_close = np.isclose(self.found, self.published, rtol=1e-9, atol=0.51e-6 + self.step, equal_nan=True)
@@ -862,7 +860,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     states = [each.state for each in compared]
     print(
         f"{states.count(AGREES):,} of {len(states):,} agree, {states.count(DIFFERS):,} differ, "
-        f"{states.count(UNKNOWN):,} have an unknown name, {states.count(NO_RUN):,} are of runs that aren't published"
+        f"{states.count(UNKNOWN):,} have an unknown name"
     )
     return int(DIFFERS in states or UNKNOWN in states)
 

@@ -1,4 +1,4 @@
-"""`rewoo-bench plannable RUN`: what of a recorded loop could have been planned, and what that would have saved."""
+"""`rewoo-bench plannable RUN`: which results of a recorded loop a model had to read, and what a plan would cost."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from rewoo_bench.text.tables import csv_text
               help=f"Prices and cache rule to count dollars with: {PRICE_FORMS}. Repeatable.  "
                    "[default: the prices of the run's model, where a sheet has them, and none, openai, anthropic-5m]")
 @click.option("--format", "form", type=click.Choice(["terminal", "csv", "json"]), default="terminal",
-              help="Output format: tables, or savings as rows.")
+              help="Output format: tables, or ratios as rows.")
 @click.option("--calls", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each tool call here (CSV): kinds of its values, its choice, what it copies from.")
 @click.option("--values", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each value of a tool call here (CSV): its kind, and where a copied one stands.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
-              help="Draw a figure here: tasks by the model calls that they save, and dollars under each price.")
+              help="Draw a figure here: dollars of a plan by the loop's under each price.")
 def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
                       plot: Path | None) -> None:
-    """What of a run's tool calls a plan could have had, and what that would have saved, by an estimate.
+    """Which results of a run's loops a model had to read, and what a plan would have cost, by the law of plan and loop.
 
     No model is asked. Where a planner of the run answered the same questions, what it took is shown instead.
 
     RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
-    from an earlier result, a constant, or derived by the model. From that follows which model calls of the loop would
-    have been superfluous under three ways to plan: one plan for all (plan-ahead), a new plan where the old one can't
-    know more (lazy replanning), and a program (plans as code).
+    from an earlier result, a constant, or derived by the model. What stands in a text or is derived has to be read out
+    of a result by a model before the call can be written; what is a result or a field of it is passed on unread. From
+    that follow the model calls of a plan, of a lean plan, whose solver sees no result that a step has read, and of a
+    program.
     """
     rows_of_values: list[dict[str, object]] = []
     keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None
@@ -56,7 +57,7 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     if form == "terminal":
         echo(tables.text(found))
         return
-    rows = [row for name in found.architectures() for row in tables.savings(found, name).to_dict("records")]
+    rows = [row for name in found.architectures() for row in tables.against_loop(found, name).to_dict("records")]
     if form == "json":
         click.echo(json.dumps(rows, indent=1))
     else:

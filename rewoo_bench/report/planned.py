@@ -1,7 +1,7 @@
-"""What of a run's loops could have been planned, for the page: sentences and tables, and the graph of a trajectory.
+"""What a plan would have taken of a run's loops, for the page: sentences and tables, and the graph of a trajectory.
 
     planned = read_planned([Path("results/local/mine")])
-    planned.shown                 # of each loop: sentences, tables, and tasks by what they save
+    planned.shown                 # of each loop: sentences and tables
     planned.graph(key)            # of a trajectory: its tool calls, and where each value comes from
 
 Constants and branches are found between all traces, so all graphs are made at once, and kept compressed.
@@ -17,10 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.run import HORIZONS, Plannable, graph, plannable
+from rewoo_bench.analysis.plannable.planned import graph
+from rewoo_bench.analysis.plannable.run import Plannable, plannable
 from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS, TracedTask
 from rewoo_bench.analysis.plannable.values import How
 from rewoo_bench.errors import DataError
@@ -35,9 +34,6 @@ MOST = 1_000
 _MOST_STEPS, _MOST_VALUES, _LONGEST = 300, 40, 120
 """Tool calls of a graph, values of a call, characters of a value or a path."""
 _HOWS: tuple[How, ...] = ("whole", "field", "choice", "part")
-_EDGES = np.linspace(0, 1, 11)
-BINS = ("more", "0", *(f"{edge:.0%}" for edge in _EDGES[1:]))
-"""Tasks by the part of their model calls that they save: more calls, as many, up to 10% saved, up to 20%, …"""
 
 TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
 
@@ -84,27 +80,18 @@ def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
 def _shown(found: Plannable, run: str) -> Iterator[dict[str, Any]]:
     for architecture in found.architectures():
         calls = found.calls[found.calls["architecture"] == architecture]
-        saved = tables.saved_by_task(found, architecture)
+        verdicts = (tables.verdict(found, architecture, price) for price in found.prices)
         of_loop = (
-            *(tables.horizons_table(found, architecture), tables.trust_table(found.prices)),
+            *(tables.ways_table(found, architecture), tables.errors_table()),
             *(tables.values_table(calls), tables.calls_table(calls)),
         )
         yield {
             "label": f"{architecture} in {run}" if run else architecture,
-            "sentences": list(filter(None, (tables.verdict(found, architecture, price) for price in found.prices))),
-            "notes": [*tables.notes(found), tables.AHEAD],
-            "trust": tables.trust_note(),
+            "sentences": [tables.reading(found, architecture), *filter(None, verdicts)],
+            "notes": [*tables.notes(found), tables.OF_WAYS],
+            "trust": tables.errors_note(),
             "tables": [{"head": head, "rows": rows} for head, *rows in of_loop],
-            "bins": BINS,
-            "tasks": [[horizon, _counts(saved[horizon].to_numpy())] for horizon in HORIZONS[1:]],
         }
-
-
-def _counts(saved: np.ndarray[Any, np.dtype[np.float64]]) -> list[int]:
-    """Tasks in each of the `BINS`."""
-    rounded = saved.round(9)
-    up_to, _ = np.histogram(-rounded[rounded > 0], bins=-_EDGES[::-1])  # a bin has its upper edge
-    return [int((rounded < 0).sum()), int((rounded == 0).sum()), *map(int, up_to[::-1])]
 
 
 def _graph(task: TracedTask, *, texts: bool) -> Iterator[dict[str, Any]]:

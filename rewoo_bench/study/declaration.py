@@ -116,7 +116,6 @@ class StudySpec(_Table):
     models: dict[str, dict[str, Any]]
     datasets: dict[str, dict[str, Any]]
     cells: list[Cells] = Field(min_length=1)
-    traces: dict[str, Path] = {}
     """Runs that were imported (`rewoo-bench import`), by name: paths from the folder of the study's runs."""
     outcomes: list[Outcome] = []
 

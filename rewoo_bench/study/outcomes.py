@@ -30,8 +30,6 @@ from rewoo_bench.analysis.pairs import (
     paired,
     way_round,
 )
-from rewoo_bench.analysis.plannable.run import Plannable, plannable
-from rewoo_bench.analysis.plannable.tables import savings, share
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
@@ -39,7 +37,7 @@ from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
 from rewoo_bench.config.names import file_name, is_oracle
 from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.errors import DataError
-from rewoo_bench.runs.folder import QUESTIONS_FILE, TRACES_FILE, load
+from rewoo_bench.runs.folder import QUESTIONS_FILE, load
 from rewoo_bench.runs.manifest import MANIFEST, Manifest, read_manifest
 from rewoo_bench.runs.rows import Rows, left_out
 from rewoo_bench.study.declaration import Cell, Outcome, Study, decides, outcome_name
@@ -204,8 +202,6 @@ class StudyResults:
     cells: Sequence[CellResults]
     outcomes: Sequence[Decided]
     figures: Mapping[str, Figure]
-    traces: Mapping[str, Plannable]
-    """What could have been planned in imported runs, by the names that the study gives them."""
 
 
 def read_results(study: Study, folder: Path) -> StudyResults:
@@ -223,10 +219,7 @@ def read_results(study: Study, folder: Path) -> StudyResults:
     for decided in outcomes:
         figures[decided.name] = _figure(decided.interval, ".2f" if decided.outcome.statistic == "ratio" else "+.3f")
     figures |= {name: figure for each in found for name, figure in _without_the_change(study, each, found)}
-    paths = {name: folder / path for name, path in study.spec.traces.items()}
-    traces = {name: plannable(path) for name, path in paths.items() if (path / TRACES_FILE).exists()}
-    figures |= {f"{name}/{what}": figure for name, each in traces.items() for what, figure in _of_traces(each)}
-    return StudyResults(study, found, outcomes, figures, traces)
+    return StudyResults(study, found, outcomes, figures)
 
 
 def _cell(study: Study, cell: Cell, folder: Path) -> CellResults | None:
@@ -378,17 +371,6 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
         share_ = ratio_of_means(tokens, loops, clusters=questions)
         low, high = max(0.0, share_.low), min(1.0, share_.high)
         yield "in loops", Figure(share_.estimate, low, high, share_.n, ".0%", share_.rare)
-
-
-def _of_traces(found: Plannable) -> Iterator[tuple[str, Figure]]:
-    """The share of tool calls that could have been planned, and what each way to plan ahead would have saved."""
-    for name in found.architectures():
-        calls = found.calls[found.calls["architecture"] == name]
-        planned = share(calls["plannable"], np.ones(len(calls)), calls["example_id"])
-        yield f"{name}/plannable", replace(_figure(planned, ".1%"), n=len(calls))
-        for row in savings(found, name).to_dict("records"):
-            saved = Figure(row["saved"], row["low"], row["high"], row["n"], ".0%", row["rare"])
-            yield f"{name}/{row['horizon']}/saved {row['measure']}", saved
 
 
 def with_context(price: str, context: int) -> str:

@@ -14,7 +14,7 @@ figures; so where a model of the file was asked nothing, or another one in its p
     {{asking 50 main}}                          what so many questions of some cells take
     {{model NAME}}                              the model that has this name in the study
     {{models}}, {{pictures}}                    all that were asked; the figures that there is data for
-    {{table main}}                              a table: outcomes, main, all, ratios, trials, prices, traces, claims,
+    {{table main}}                              a table: outcomes, main, all, ratios, trials, prices, claims,
                                                 reached
     {{table means trials}}                      the means of some cells
     {{table ratios steps,form}}                 ratios of two architectures of some cells, beside the main run's
@@ -88,8 +88,6 @@ Asked: {{models}}.
 {{table trials}}
 
 {{table prices}}
-
-{{table traces}}
 
 {{table claims}}
 
@@ -255,7 +253,6 @@ def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
         "prices": lambda: tables.prices(results),
         "trials": lambda: tables.trials(results),
         "claims": lambda: tables.claims(runs),
-        "traces": lambda: tables.traces(results),
         "reached": lambda: tables.reached(results),
     }
     if cells and {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:
@@ -285,7 +282,7 @@ def _without_data(results: StudyResults, name: str) -> str:
     decided = {outcome_name(outcome, cell) for outcome in study.spec.outcomes for cell in missing
                if decides(outcome, cell)}  # fmt: skip
     run, _, rest = figure.partition("/")
-    if figure in decided or run in {*(study.spec.traces.keys() - results.traces), *(cell.name for cell in missing)}:
+    if figure in decided or run in {cell.name for cell in missing}:
         return NOT_RUN
     known = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *priced_by(study)}
     return "(unknown)" if run in there and rest.rpartition("/")[2] in known else ""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from rewoo_bench.analysis.plannable.tables import horizons_table
 from rewoo_bench.analysis.prices import EXAMPLE, SHOWN
 from rewoo_bench.analysis.summary import OF_OBJECTIVES
 from rewoo_bench.report.overview import claim_lines
@@ -167,17 +166,6 @@ def trials(results: StudyResults) -> list[list[str]]:
             texts = _texts(results, f"{each.cell.name}/{name}", "exact_match", f"pass^{trials}", "flips")
             texts = ["-"] * len(texts) if each.is_oracle else texts
             rows.append([each.cell.name, name, f"{each.n:,}", str(trials), *texts])
-    return rows
-
-
-def traces(results: StudyResults) -> list[list[str]]:
-    """What each way to plan ahead would have saved in recorded loops, and how far such predictions were off."""
-    rows: list[list[str]] = []
-    for name, found in results.traces.items():
-        for architecture in found.architectures():
-            head, loop, *ways = horizons_table(found, architecture)
-            rows += [] if rows else [["traces", *head]]
-            rows += [[f"{name}, {architecture}", *cells] for cells in (loop, *ways)]
     return rows
 
 

@@ -405,25 +405,18 @@ def test_the_page_has_the_figures_of_plannable(browser: Any, booking: Path) -> N
     found = plannable(booking)
     calls = found.calls
     tables_ = [
-        *(tables.horizons_table(found, "bot"), tables.trust_table(found.prices)),
+        *(tables.ways_table(found, "bot"), tables.errors_table()),
         *(tables.values_table(calls), tables.calls_table(calls)),
     ]
     with Opened(browser, booking / "report.html") as opened:
         section = opened.page.locator(".planned-loops")
         assert section.locator(".sentences li").all_inner_texts() == [
-            tables.verdict(found, "bot", price) for price in found.prices
+            tables.reading(found, "bot"),
+            *(tables.verdict(found, "bot", price) for price in found.prices),
         ]
         for shown, expected in zip(section.locator("table").all(), tables_, strict=True):
             rows = [row.locator("th, td").all_inner_texts() for row in shown.locator("tr").all()]
             assert [[cell.replace("\u00a0", " ") for cell in row] for row in rows] == expected
-        for shown, (horizon, saved) in zip(
-            section.locator(".task-bars").all(), tables.saved_by_task(found, "bot").items(), strict=True
-        ):
-            assert shown.locator("b").inner_text() == horizon
-            bars = [title.text_content() for title in shown.locator("title").all()]
-            counts = {bar: int(count.split()[0]) for bar, _, count in (each.partition(": ") for each in bars)}
-            assert sum(counts.values()) == 4
-            assert counts["0"] == (saved == 0).sum()
         assert opened.console == []
 
 

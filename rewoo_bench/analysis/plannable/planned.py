@@ -119,8 +119,10 @@ def reads_of(task: TracedTask, steps: Sequence[int], starts: Sequence[int], way:
         last = tuple(each for each in before if task.steps[each].turn == task.steps[before[-1]].turn)
         for value in step.values:
             kind, tokens = value.kind(start), count_tokens(str(value.value))
-            taken = {(source.step,) for source in value.copied_from(start) if source.how in read}
-            for results in taken or ({last} if kind == "derived" and last else set()):
+            taken: set[tuple[int, ...]] = {(each.step,) for each in value.copied_from(start) if each.how in read}
+            if kind == "derived" and last:
+                taken = {last}
+            for results in taken:
                 needed[step.turn, results] = needed.get((step.turn, results), 0) + tokens
     for (turn, results), tokens in needed.items():
         yield Read(turn, results, tokens)

@@ -307,13 +307,7 @@ def _amounts(columns: Mapping[str, Floats], tariffs: Mapping[str, Tariff]) -> di
 
 def _loop(calls: _Columns, models: Sequence[tuple[int, int]], *, is_bundled: bool) -> Loop:
     places = [place for _, place in models]
-    reasoning = calls["reasoning_tokens"][places].astype(float)
-    return Loop(
-        [turn for turn, _ in models],
-        calls["input_tokens"][places].astype(float),
-        calls["output_tokens"][places].astype(float),
-        np.nan_to_num(calls["shared_question_tokens"][places].astype(float)),
-        np.nan_to_num(calls["shared_run_tokens"][places].astype(float)),
-        float(np.nan_to_num(reasoning).mean()),
-        is_bundled,
-    )
+    names = ("input_tokens", "output_tokens", "shared_question_tokens", "shared_run_tokens", "reasoning_tokens")
+    inputs, outputs, before, between, reasoning = (np.nan_to_num(calls[name][places].astype(float)) for name in names)
+    turns, mean = [turn for turn, _ in models], float(reasoning.mean())
+    return Loop(turns, inputs.tolist(), outputs.tolist(), before.tolist(), between.tolist(), mean, is_bundled)

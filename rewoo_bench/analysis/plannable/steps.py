@@ -164,7 +164,7 @@ class _Line:
         self.starts = [0]
         self.segment_of_turn: dict[int, int] = {}
         self.constants = _schema_constants(trace.get("tools", ()))
-        self.tools = json.dumps(trace["tools"]) if trace.get("tools") else ""
+        self.tools: str = json.dumps(trace["tools"], sort_keys=True) if trace.get("tools") else ""
         for position, step in enumerate(trace["steps"]):
             while turns and turns[0]["before_step"] <= position:
                 self._begin(turns.pop(0)["text"])
@@ -346,5 +346,5 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
         results.append(index_of(call.result))
         steps.append(replace(call, values=tuple(values), choice=choice))
     places = tuple(line.starts), dict(line.segment_of_turn)
-    texts = "\n".join(line.said[0]), line.instructions, line.tools, line.unknown
-    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, *texts)
+    asked_for = "\n".join(line.said[0]), line.instructions, line.tools
+    return TracedTask(line.architecture, line.task, line.trial, tuple(steps), *places, *asked_for, line.unknown)

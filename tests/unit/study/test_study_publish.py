@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import holm, p_of_margin
 from rewoo_bench.errors import DataError, SpecError, UsageError
@@ -83,10 +82,6 @@ settings.trials = 2
 exploratory = true
 report = true
 
-[traces]
-loops = "main-sample-oracle"
-missing = "never-imported"
-
 [[outcomes]]
 name = "tokens"
 cells = "main"
@@ -139,19 +134,6 @@ def test_a_figure_of_few_questions_has_the_mark_of_a_rare_event(made: tuple[Stud
     assert not figures["main-sample-oracle/rewoo/exact_match"].text.endswith("?")  # Wilson's holds for few, too
     assert figures["twice-sample-oracle/direct/pass^2"].estimate == 1.0
     assert figures["twice-sample-oracle/direct/flips"].n == 4
-
-
-def test_recorded_loops_are_published_as_plannable_says(made: tuple[Study, Path]) -> None:
-    study, folder = made
-    results = read_results(study, folder)
-    assert list(results.traces) == ["loops"]
-    calls = plannable(folder / "main-sample-oracle").calls
-    figure = results.figures["loops/react/plannable"]
-    assert figure.estimate == pytest.approx(calls["plannable"].mean())
-    assert figure.n == len(calls)
-    text = page_of(results, folder)
-    assert "| price | sample, oracle (n = 12) |" in text
-    assert "| loops, react | plan-ahead |" in text
 
 
 def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path]) -> None:
@@ -258,7 +240,6 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
     ("place", "filled"),
     [
         ("{{n tokens/sample/oracle}}, {{verdict tokens/sample/oracle}}", "(not run), (not run)"),
-        ("{{missing/react/plannable}}", "(not run)"),
         ("{{range pages openai}} {{asking 50 main}}", "(not run) (not run)"),
         ("{{short-sample-oracle/rewoo/in loops}}", "(unknown)"),
         ("{{model oracle}}", "oracle"),
@@ -310,8 +291,8 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], published: 
     again = read_results(study, tmp_path / "a/runs")  # from the published copies
     first = read_results(study, folder)
     assert {name: figure.text for name, figure in again.figures.items()} == {
-        name: figure.text for name, figure in first.figures.items() if not name.startswith("loops/")
-    }  # copies have no traces
+        name: figure.text for name, figure in first.figures.items()
+    }
     table = pd.read_csv(tmp_path / "a/figures.csv")
     assert list(table["figure"]) == list(first.figures)
     assert list(table["rare"]) == [each.text.endswith("?") for each in first.figures.values()]

@@ -40,9 +40,7 @@ export interface PlannedLoop {
   sentences: string[];
   notes: string[];
   trust: string; // what the measured predictions are of
-  tables: Cells[]; // by horizon, measured predictions, by kind of value, by condition of a call
-  bins: string[];
-  tasks: [string, number[]][]; // of each horizon the tasks in each bin
+  tables: Cells[]; // by way to plan, measured estimates, by kind of value, by condition of a call
 }
 
 // A tool call as a plan could have had it. Kinds, choices and ways are numbers: see planned.tsx.

@@ -3,13 +3,10 @@
 import { useState } from "preact/hooks";
 import { Cells } from "./cells";
 import type { PlannedCall, PlannedLoop, Trajectory } from "./data";
-import { linear } from "./figures";
 import { Explained } from "./terms";
 import { counted, number, visible } from "./text";
-import { useWidth } from "./width";
 
-const TABLES = ["By horizon: what a task takes in the loop, and what is planned and saved", "What planners took of such a prediction, where it was measured", "Values of arguments by kind", "Tool calls"];
-const BARS = 96; // pixels of the highest bar
+const TABLES = ["What a task takes in the loop, and each way to plan by the loop", "What planners took of such an estimate, where it was measured", "Values of arguments by kind", "Tool calls"];
 
 export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
   if (!loops.length) return null;
@@ -22,52 +19,12 @@ export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
           <ul class="sentences">{loop.sentences.map((each) => <li><Explained>{each}</Explained></li>)}</ul>
           {loop.notes.map((note) => <p class="muted">{visible(note.charAt(0).toUpperCase() + note.slice(1))}.</p>)}
           <Cells table={loop.tables[0] ?? null} caption={TABLES[0]!} wraps />
-          <TaskBars loop={loop} />
           <Cells table={loop.tables[1] ?? null} caption={TABLES[1]!} exact />
           <p class="muted">{visible(loop.trust.charAt(0).toUpperCase() + loop.trust.slice(1))}.</p>
           <div class="plots">{loop.tables.slice(2).map((table, i) => <Cells table={table} caption={TABLES[i + 2]!} />)}</div>
         </section>
       ))}
     </details>
-  );
-}
-
-// Tasks by the part of their model calls that is saved: bars for each horizon.
-function TaskBars({ loop }: { loop: PlannedLoop }) {
-  const window = useWidth();
-  const width = Math.min(320, window - 40);
-  const first = loop.tasks.some(([, counts]) => counts[0]) ? 0 : 1; // no task takes more calls, as a rule
-  const bins = loop.bins.slice(first), wide = width / bins.length;
-  const scale = linear(Math.max(1, ...loop.tasks.flatMap(([, counts]) => counts)), BARS);
-  return (
-    <div class="plots">
-      {loop.tasks.map(([horizon, all]) => {
-        const counts = all.slice(first);
-        const says = bins.map((bin, i) => [bin, counts[i]!] as const).filter(([, n]) => n).map(([bin, n]) => `${bin}: ${n}`).join(", ");
-        return (
-          <figure class="plot task-bars">
-            <figcaption><b>{visible(horizon)}</b> tasks by the model calls saved</figcaption>
-            <svg width={width} height={BARS + 46} role="img" aria-label={`${horizon}: tasks by the model calls saved, ${says}`}>
-              <g class="axis" transform="translate(0 14)">
-                <line x1={0} x2={width} y1={BARS} y2={BARS} />
-                {bins.map((bin, i) => {
-                  const high = scale.at(counts[i]!);
-                  return (
-                    <g transform={`translate(${i * wide} 0)`}>
-                      <title>{`${bin}: ${counted(counts[i], "task")}`}</title>
-                      <rect class={bin.endsWith("%") ? "tasks" : "tasks none"} x={1.5} y={BARS - high} width={wide - 3} height={high} />
-                      {counts[i]! > 0 && <text x={wide / 2} y={BARS - high - 3} text-anchor="middle">{number(counts[i])}</text>}
-                      <text x={wide / 2} y={BARS + 14} text-anchor="middle">{bin.replace("%", "")}</text>
-                    </g>
-                  );
-                })}
-                <text x={width} y={BARS + 28} text-anchor="end">up to % saved</text>
-              </g>
-            </svg>
-          </figure>
-        );
-      })}
-    </div>
   );
 }
 
