@@ -378,27 +378,25 @@ def _tables() -> list[str]:
 def _tools_as_billed() -> list[str]:
     """The ratio and the tie with tools as their JSON counts, and as each provider bills them."""
     lines = [
-        "## Tools as the provider bills them",
+        "## Tools as billed",
         "",
-        "Above and in the oracle's bills, tools are what their JSON counts, and schemas are free. OpenAI bills about "
-        "half of that for a loop's tools, and a plan's schema; Anthropic adds a prompt of its own to each call with "
-        "tools. With 50 tools OpenAI's bill is kinder to the loop than the count is; Anthropic's differs little from "
-        "it. Below are the dollars of the loop by those of the plan at four look-ups, and the tie, for results of two "
-        "sizes. The first of two numbers is as counted, the second "
-        "[as billed](../rewoo_bench/config/prices/README.md#a-sheet).",
+        "Above, tools are what their JSON counts, and schemas are free. OpenAI bills half of that for a loop's tools, "
+        "and a plan's schema; Anthropic adds a prompt to each call with tools "
+        "([sheets](../rewoo_bench/config/prices/README.md#a-sheet)). The loop's dollars by the plan's at four "
+        "look-ups, and the tie, as counted/as billed:",
         "",
     ]
     pages = (300, 1500)
-    cells = [["price", "tools", *(f"{what}, {page:,}" for what in ("ratio", "tie") for page in pages)]]
+    cells = [["rule", "tools", *(f"{what}, {page:,}" for what in ("ratio", "tie") for page in pages)]]
     for name in PRICES[1:]:
         for tools in (1, 10, 50):
             pairs = [
                 [estimate(name, depth=4, page=page, tools=tools, tools_as_billed=billed) for billed in (False, True)]
                 for page in pages
             ]
-            ratios = [" – ".join(f"{each.ratio:.2f}" for each in pair) for pair in pairs]
-            ties = [" – ".join("none" if each.tie is None else f"{each.tie:.1f}" for each in pair) for pair in pairs]
-            cells.append([named_tariff(name).name, str(tools), *ratios, *ties])
+            ratios = ["/".join(f"{each.ratio:.2f}" for each in pair) for pair in pairs]
+            ties = ["/".join("none" if each.tie is None else f"{each.tie:.1f}" for each in pair) for pair in pairs]
+            cells.append([named_tariff(name).rule_name.removesuffix("'s rule"), str(tools), *ratios, *ties])
     return [*lines, *markdown_table(cells)]
 
 
