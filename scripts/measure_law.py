@@ -10,9 +10,10 @@ The oracle answers generated chains: no model is asked, and the numbers are the 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,13 @@ from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.evaluation.folder import Result, Results
 from rewoo_bench.report.calculator import calculator_page
 from rewoo_bench.runners.architecture import load_architecture
+from rewoo_bench.runners.notation.grammars import plan_schema
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.tools import describe_functions, describe_tools
+from rewoo_bench.testing import ScriptedModel
 from rewoo_bench.text.tables import markdown_table
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_prompt, count_tokens, count_tool
+from rewoo_bench.tools.factories import LLM
 from rewoo_bench.tools.search import DocumentPages, Search
 from rewoo_bench.types import Message, Usage
 
@@ -168,7 +172,18 @@ def sizes_of(design: Design, cells: Sequence[Measured]) -> Sizes:
     measured = [(cell.task, each) for cell in cells for each in cell.results]
     if design in LOOPS:
         return _rounded(_loop_sizes(measured, tool))
-    return _rounded(_plan_sizes(design, measured, tool))
+    found = _rounded(_plan_sizes(design, measured, tool))
+    if design not in ("plan", "plan-unread"):
+        return found
+    alone, with_another = plan_schema_tokens(0), plan_schema_tokens(1)
+    return replace(found, schema=alone, schema_tool=with_another - alone)
+
+
+def plan_schema_tokens(tools: int) -> int:
+    """Tokens of a plan's JSON schema with the tool that reads and so many others, as long as Search's."""
+    searches = {str(number): Search(DocumentPages(())) for number in range(tools)}
+    schema = plan_schema({"LLM": LLM(ScriptedModel([]), ""), **searches}, 10)
+    return count_tokens(json.dumps(schema, separators=(",", ":")))
 
 
 def _notation(design: Design) -> Notation:
@@ -357,6 +372,31 @@ def _tables() -> list[str]:
         ties = [estimate(name, depth=4, page=page).tie for page in PAGES]
         shown = ["none" if each is None else f"{each:.1f}" for each in ties]
         cells.append([tariff.name, f"{r:.2f}", *shown, f"{2 / r:.0f}"])
+    return [*lines, *markdown_table(cells), "", *_tools_as_billed()]
+
+
+def _tools_as_billed() -> list[str]:
+    """The ratio and the tie with tools as their JSON counts, and as each provider bills them."""
+    lines = [
+        "## Tools as billed",
+        "",
+        "Above, tools are what their JSON counts, and schemas are free. OpenAI bills half of that for a loop's tools, "
+        "and a plan's schema; Anthropic adds a prompt to each call with tools "
+        "([sheets](../rewoo_bench/config/prices/README.md#a-sheet)). The loop's dollars by the plan's at four "
+        "look-ups, and the tie, as counted/as billed:",
+        "",
+    ]
+    pages = (300, 1500)
+    cells = [["rule", "tools", *(f"{what}, {page:,}" for what in ("ratio", "tie") for page in pages)]]
+    for name in PRICES[1:]:
+        for tools in (1, 10, 50):
+            pairs = [
+                [estimate(name, depth=4, page=page, tools=tools, tools_as_billed=billed) for billed in (False, True)]
+                for page in pages
+            ]
+            ratios = ["/".join(f"{each.ratio:.2f}" for each in pair) for pair in pairs]
+            ties = ["/".join("none" if each.tie is None else f"{each.tie:.1f}" for each in pair) for pair in pairs]
+            cells.append([named_tariff(name).rule_name.removesuffix("'s rule"), str(tools), *ratios, *ties])
     return [*lines, *markdown_table(cells)]
 
 

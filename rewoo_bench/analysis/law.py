@@ -31,7 +31,7 @@ import numpy as np
 from rewoo_bench.analysis.call_costs import cached_tokens
 from rewoo_bench.analysis.prices import EXAMPLE
 from rewoo_bench.analysis.verdict import two_digits
-from rewoo_bench.config.price_sheets import Tariff, named_tariff
+from rewoo_bench.config.price_sheets import Tariff, ToolBilling, named_tariff
 from rewoo_bench.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ class Sizes:
     """Instructions of a step that reads."""
     tool: float = 0
     """Description of a tool, in every prompt that lists tools."""
+    schema: float = 0
+    """JSON schema of a plan whose only tool reads; not in `planner`, since it is billed by some providers alone."""
+    schema_tool: float = 0
+    """What each further tool adds to it."""
     call: float = 0
     """A call as a loop writes it, its thought included; beside it a name."""
     next_call: float = 0
@@ -230,8 +234,30 @@ def in_sequence(design: Design, task: Task) -> int:
     return 2 + (task.depth - 1 if task.reads else 0)
 
 
-def cost(design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None) -> Cost:
-    """What a task costs under a price. The cache holds what earlier tasks have sent, as in a service that goes on."""
+def as_billed(design: Design, task: Task, sizes: Sizes, billing: ToolBilling) -> tuple[Task, Sizes]:
+    """The task and the sizes with the input tokens that a provider bills for tools and schemas.
+
+    Tools of a loop with tool calls go to the provider as JSON. A planner has its tools as text, and a JSON plan has a
+    schema. ReAct and ReWOO as text and programs have neither.
+    """
+    if design in ("loop", "loop-one", "loop-references"):
+        per_call = billing.per_call if task.tools else 0
+        return replace(task, tool=billing.share * _tool(task, sizes)), replace(sizes, agent=sizes.agent + per_call)
+    schema = sizes.schema + task.tools * sizes.schema_tool
+    return task, replace(sizes, planner=sizes.planner + billing.response_schema * schema)
+
+
+def cost(
+    design: Design, task: Task, tariff: Tariff, sizes: Sizes | None = None, *, tools_as_billed: bool = False
+) -> Cost:
+    """What a task costs under a price. The cache holds what earlier tasks have sent, as in a service that goes on.
+
+    Tools are what their JSON counts, and schemas are free, as in the oracle's bills; with `tools_as_billed` they are
+    what the tariff's provider bills, where its sheet says so.
+    """
+    sizes = sizes or default_sizes()[design]
+    if tools_as_billed and tariff.tools:
+        task, sizes = as_billed(design, task, sizes, tariff.tools)
     return cost_of(requests(design, task, sizes), in_sequence(design, task), tariff)
 
 
@@ -261,14 +287,16 @@ MOST_DEPTH = 100
 """Look-ups in sequence that a tie is looked for in."""
 
 
-def tie(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan") -> float | None:
+def tie(
+    task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan", *, tools_as_billed: bool = False
+) -> float | None:
     """Look-ups in sequence from which on the plan costs fewer dollars, in between where no whole number ties.
 
     None where one of them is cheaper from the first look-up to `MOST_DEPTH`, or the loop is at the end.
     """
     found, before = None, 0.0
     for depth in range(1, MOST_DEPTH + 1):
-        ahead = _ahead(replace(task, depth=depth), tariff, loop, plan)
+        ahead = _ahead(replace(task, depth=depth), tariff, loop, plan, tools_as_billed=tools_as_billed)
         if ahead < 0:
             found = None
         elif before < 0:
@@ -277,9 +305,10 @@ def tie(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan"
     return found
 
 
-def _ahead(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan") -> float:
+def _ahead(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan", *, tools_as_billed: bool) -> float:
     """The logarithm of the loop's dollars by the plan's: below 0 where the loop is cheaper."""
-    return math.log(cost(loop, task, tariff).usd / cost(plan, task, tariff).usd)
+    loop_usd, plan_usd = (cost(each, task, tariff, tools_as_billed=tools_as_billed).usd for each in (loop, plan))
+    return math.log(loop_usd / plan_usd)
 
 
 @dataclass(frozen=True)
@@ -291,6 +320,7 @@ class Estimate:
     costs: Mapping[Design, Cost]
     tie: float | None
     """Look-ups in sequence from which on the plan is cheaper than the loop."""
+    tools_as_billed: bool = False
 
     @property
     def ratio(self) -> float:
@@ -308,7 +338,8 @@ class Estimate:
             said = "Loop and plan cost about the same."
         if self.tie is not None:
             return f"{said} From about {two_digits(self.tie)} look-ups in sequence on, the plan is cheaper."
-        ends_with_loop = _ahead(replace(self.task, depth=MOST_DEPTH), self.tariff) < 0
+        deepest = replace(self.task, depth=MOST_DEPTH)
+        ends_with_loop = _ahead(deepest, self.tariff, tools_as_billed=self.tools_as_billed) < 0
         stays = ends_with_loop == (self.ratio < 1)
         return f"{said} With more look-ups {'it stays so' if stays else 'the loop is cheaper'}."
 
@@ -324,10 +355,11 @@ class Estimate:
         return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def estimate(prices: str = EXAMPLE, **shape: Any) -> Estimate:
+def estimate(prices: str = EXAMPLE, *, tools_as_billed: bool = False, **shape: Any) -> Estimate:
     """What a task of this shape costs in each design. `shape` are fields of `Task`: depth=6, page=2000, reads=True.
 
-    `prices` is a price by its name, as `compare --prices` takes it. Raises `UsageError`.
+    `prices` is a price by its name, as `compare --prices` takes it. Tools are what their JSON counts, and schemas are
+    free; with `tools_as_billed` they are what the provider bills (`[tools]` of its sheet). Raises `UsageError`.
     """
     known = {each.name for each in fields(Task)}
     if wrong := next((name for name in shape if name not in known), None):
@@ -337,4 +369,7 @@ def estimate(prices: str = EXAMPLE, **shape: Any) -> Estimate:
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from None
     tariff = named_tariff(prices)
-    return Estimate(task, tariff, {design: cost(design, task, tariff) for design in DESIGNS}, tie(task, tariff))
+    if tools_as_billed and tariff.tools is None:
+        raise UsageError(f"tools_as_billed: {tariff.path.name} has no [tools], how they are billed; write False")
+    costs = {design: cost(design, task, tariff, tools_as_billed=tools_as_billed) for design in DESIGNS}
+    return Estimate(task, tariff, costs, tie(task, tariff, tools_as_billed=tools_as_billed), tools_as_billed)

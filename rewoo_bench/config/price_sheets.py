@@ -108,6 +108,28 @@ class CacheRule(BaseModel):
         return said + (f", kept for {life / 60:g} minutes" if life else "")
 
 
+class ToolBilling(BaseModel):
+    """The `[tools]` table: input tokens that a provider bills for tools and schemas; analysis/law.py applies it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    share: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """Billed tokens of a tool by those of its JSON, as they are counted here."""
+    per_call: Annotated[int, Field(ge=0)] = 0
+    """Tokens that each call with tools takes beside them."""
+    per_call_of: dict[str, Annotated[int, Field(ge=0)]] = {}
+    """The same of models that have a number of their own."""
+    response_schema: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Billed tokens of a reply's JSON schema by those of its JSON; 0 where it isn't billed, or nobody knows how."""
+    source: str
+    as_of: date
+    note: str = ""
+
+    def of(self, model: str) -> ToolBilling:
+        """That of one model."""
+        return self.model_copy(update={"per_call": self.per_call_of.get(model, self.per_call)})
+
+
 class ModelPrices(BaseModel):
     """A `[models.NAME]` table: US dollars per million tokens."""
 
@@ -144,6 +166,7 @@ class Sheet(BaseModel):
     prices: str = ""
     """What the prices are, in a sentence; MODEL's prices of the date by default."""
     cache: dict[str, CacheRule] = {}
+    tools: ToolBilling | None = None
     models: dict[str, ModelPrices] = Field(min_length=1)
     provider: str = ""
     """litellm's name of the provider whose other models belong to the sheet, at litellm's prices; empty for none."""
@@ -178,6 +201,8 @@ class Tariff:
     rule: CacheRule | None
     rule_name: str
     """`OpenAI's rule`."""
+    tools: ToolBilling | None
+    """None where nobody knows: tools as their JSON counts, and no schema."""
     prices: str
     """`gpt-5-mini's prices of 2026-11-24`."""
     prices_are: str
@@ -412,6 +437,7 @@ def _tariff(
         cache_write=dollars.get("cache_write"),
         rule=None if cache_name is None else sheet.cache[cache_name],
         rule_name=sheet.rule or f"{sheet.title}'s rule",
+        tools=sheet.tools and sheet.tools.of(model),
         prices=prices,
         prices_are=sheet.prices,
         own_notes=tuple(filter(None, (sheet.note, note))),

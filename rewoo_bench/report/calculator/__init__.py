@@ -41,4 +41,5 @@ def price_of(tariff: Tariff) -> dict[str, Any]:
         "scope": tariff.rule.scope,
     }
     names = ("input", "output", "cache_read", "cache_write")
-    return {"name": tariff.name, **{name: getattr(tariff, name) for name in names}, "rule": rule}
+    tools = tariff.tools and tariff.tools.model_dump(include={"share", "per_call", "response_schema"})
+    return {"name": tariff.name, **{name: getattr(tariff, name) for name in names}, "rule": rule, "tools": tools}

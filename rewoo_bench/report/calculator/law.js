@@ -83,8 +83,19 @@ function cachedTokens(sent, rule) {
   return [cached, tooShort ? 0 : Math.floor(sent.input / block) * block - cached];
 }
 
-// `price` has dollars of a token: input, output, cache_read, cache_write (null: as other input), and the cache's rule.
+function asBilled(design, task, sizes, billing) {
+  if (["loop", "loop-one", "loop-references"].includes(design)) {
+    const perCall = task.tools ? billing.per_call : 0;
+    return [{ ...task, tool: billing.share * toolTokens(task, sizes) }, { ...sizes, agent: sizes.agent + perCall }];
+  }
+  const schema = sizes.schema + task.tools * sizes.schema_tool;
+  return [task, { ...sizes, planner: sizes.planner + billing.response_schema * schema }];
+}
+
+// `price` has dollars of a token: input, output, cache_read, cache_write (null: as other input), the cache's rule, and
+// how tools are billed (null: as their JSON counts).
 function cost(design, task, price, sizes) {
+  if (price.tools) [task, sizes] = asBilled(design, task, sizes, price.tools);
   const total = { calls: 0, in_sequence: inSequence(design, task, sizes), input_tokens: 0, cached_tokens: 0,
     output_tokens: 0, usd: 0 };
   for (const sent of requests(design, task, sizes)) {

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
-from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost, requests
+from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost, estimate, requests, tie
 from rewoo_bench.config.price_sheets import Tariff, named_tariff
+from rewoo_bench.errors import UsageError
 from rewoo_bench.text.tokens import count_tokens
 
 NOTHING = Sizes()
@@ -77,6 +78,38 @@ def test_a_shape_that_there_is_not_is_refused() -> None:
         Task(depth=0)
     with pytest.raises(ValueError, match="page must be 0 or more"):
         Task(page=-1)
+
+
+def added(design: Design, price: str, task: Task) -> float:
+    """Input tokens that a provider bills beyond those of the tools' JSON."""
+    counted, billed = (
+        cost(design, task, named_tariff(price), tools_as_billed=switch).input_tokens for switch in (False, True)
+    )
+    return billed - counted
+
+
+def test_tools_and_schemas_are_billed_as_the_sheet_says() -> None:
+    task = Task(depth=4, tools=10, tool=100)  # a loop of five calls
+    assert added("loop", "openai", task) == pytest.approx(5 * (0.5 * 1000 + 12 - 1000))
+    assert added("loop-references", "openai", replace(task, reads=False)) == pytest.approx(2 * (512 - 1000))
+    assert added("plan", "openai", task) == pytest.approx(0.8 * (167 + 10 * 123))  # the planner's call alone
+    assert added("loop", "anthropic-5m", task) == pytest.approx(5 * 496)
+    assert added("loop-one", "anthropic:claude-opus-5", task) == pytest.approx(5 * 286)
+    assert added("loop", "anthropic", replace(task, tools=0)) == added("plan", "anthropic", task) == 0
+    texts: tuple[Design, ...] = ("react", "rewoo", "rewoo-unread", "code")
+    assert [added(design, price, task) for design in texts for price in ("openai", "anthropic")] == [0] * 8
+    assert added("loop", "gemini", task) == 0  # whose sheet says nothing
+
+
+def test_an_estimate_has_tools_as_their_json_counts_unless_asked() -> None:
+    counted = estimate("openai", depth=4, page=300, tools=50)
+    billed = estimate("openai", depth=4, page=300, tools=50, tools_as_billed=True)
+    assert billed.ratio < counted.ratio  # OpenAI halves the loop's tools, and bills the plan's schema
+    assert counted.tie == tie(counted.task, counted.tariff)
+    assert billed.tie == tie(billed.task, billed.tariff, tools_as_billed=True) != counted.tie
+    assert f"From about {billed.tie:.0f} look-ups" in billed.sentence
+    with pytest.raises(UsageError, match=r"google\.toml has no \[tools\]"):
+        estimate("gemini", tools_as_billed=True)
 
 
 @pytest.mark.parametrize("pages", ["results=value", "words=120"])

@@ -50,15 +50,20 @@ def test_the_page_calculates_what_python_does() -> None:
     assert script
     shapes, names = tasks(Random(0)), [*PRICES, "openai_question", "anthropic_1h:claude-sonnet-4-5"]
     tariffs = [named_tariff(names[at % len(names)]) for at in range(len(shapes))]
-    asked = [(asdict(task), price_of(tariff)) for task, tariff in zip(shapes, tariffs, strict=True)]
+    billed = [at % 2 == 0 for at in range(len(shapes))]
+    asked = [
+        (asdict(task), price_of(tariff) if as_billed else {**price_of(tariff), "tools": None})
+        for task, tariff, as_billed in zip(shapes, tariffs, billed, strict=True)
+    ]
     assert NODE
     ran = subprocess.run([NODE, "-e", script[1] + ASKED], input=json.dumps(asked), capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     sizes = default_sizes()
-    for task, tariff, found in zip(shapes, tariffs, json.loads(ran.stdout), strict=True):
+    for task, tariff, as_billed, found in zip(shapes, tariffs, billed, json.loads(ran.stdout), strict=True):
         for design in DESIGNS:
-            assert found["costs"][design] == pytest.approx(asdict(cost(design, task, tariff, sizes[design])), rel=1e-12)
-        expected = tie(task, tariff)
+            expected_cost = cost(design, task, tariff, sizes[design], tools_as_billed=as_billed)
+            assert found["costs"][design] == pytest.approx(asdict(expected_cost), rel=1e-12)
+        expected = tie(task, tariff, tools_as_billed=as_billed)
         assert found["tie"] == (None if expected is None else pytest.approx(expected, rel=1e-9))
 
 

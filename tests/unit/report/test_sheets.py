@@ -24,6 +24,7 @@ from rewoo_bench.runs.option_types import SHORT_NAMES
 
 MODEL = "[models.m]\ninput = 1\noutput = 4\n"
 CACHE = '[cache.c]\nkind = "automatic"\nsource = "made up"\nas_of = 2026-11-24\n'
+TOOLS = '[tools]\nsource = "made up"\nas_of = 2026-11-24\n'
 LITELLM = {
     "input": "input_cost_per_token",
     "output": "output_cost_per_token",
@@ -46,6 +47,7 @@ def test_every_shipped_sheet_has_a_unit_a_source_and_a_date() -> None:
         prices = read_sheet(path)
         assert prices.source
         assert all(rule.source for rule in prices.cache.values())
+        assert prices.tools is None or prices.tools.source
         assert f"{name}: {prices.source}" in listed
         assert all(model in listed for model in prices.models)
         assert str(prices.as_of) in listed
@@ -102,6 +104,9 @@ def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: P
         (MODEL + 'cache_read = 0.1\ncache = "d"\n' + CACHE, SHEET, "unknown cache 'd'"),
         (MODEL + CACHE.replace("automatic", "magic"), SHEET, "magic"),
         (MODEL + CACHE + "lifetime_s = 0\n", SHEET, "lifetime_s"),
+        (MODEL + TOOLS + "share = -0.5\n", SHEET, "tools.share"),
+        (MODEL + TOOLS + "per_call = 0.5\n", SHEET, "tools.per_call"),
+        (MODEL + "[tools]\nper_call = 12\n", SHEET, "tools.source"),
         (MODEL, SHEET.replace("2026-11-24", '"soon"'), "as_of"),
         ("", SHEET, "models"),
         ("[models", SHEET, "not valid TOML"),

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import law_map  # noqa: E402
 import measure_law  # noqa: E402
 
+from rewoo_bench.config.price_sheets import named_tariff  # noqa: E402
 from rewoo_bench.report.calculator import calculator_page  # noqa: E402
 
 BOUNDS = {"tokens": 0.01, "dollars": 0.03}
@@ -32,6 +33,16 @@ def test_the_law_is_within_its_bounds_in_every_cell() -> None:
     assert (table["tokens_law"] / table["tokens"] - 1).abs().max() < BOUNDS["tokens"]
     for name in measure_law.PRICES:
         assert (table[f"{name} law"] / table[name] - 1).abs().max() < BOUNDS["dollars"]
+
+
+def test_the_shares_of_openais_sheet_are_those_of_the_formulas_that_it_names() -> None:
+    billing = named_tariff("openai").tools
+    assert billing
+    assert [measure_law.plan_schema_tokens(others) for others in (0, 1, 9)] == [167, 290, 1274]  # 1, 2, 10 tools
+    for json_tokens, formula in ((167, 141), (290, 238), (1274, 1014)):  # without some keywords, and 9 more
+        assert billing.response_schema * json_tokens == pytest.approx(formula, rel=0.06)
+    for json_tokens, formula in ((117, 72), (117 + 115, 72 + 53)):  # Search; Search and Lookup
+        assert billing.share * json_tokens + billing.per_call == pytest.approx(formula, rel=0.03)
 
 
 @pytest.mark.slow
