@@ -1,6 +1,6 @@
 """How far `plannable` is to be trusted: what it predicts from a loop's traces, against what a planner took.
 
-    python scripts/study_predictor.py --dataset sample --dataset 'chain?hops=4' --run RUN
+    python scripts/measure_plannable.py --dataset sample --dataset 'chain?hops=4' --run RUN
 
 Asks the oracle the questions of each `--dataset`, and reads each `--run`, of a model.
 
