@@ -26,8 +26,8 @@ _CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`|(?P<picture>!?)\[(?P<words>[^]]
 
 def pages(root: Path) -> list[str]:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True).stdout
-    templates = ("page.md", "first-screen.md")  # of a study
-    return [page for page in listed.split() if not page.startswith(("tests/", ".")) and not page.endswith(templates)]
+    templates = re.compile(r"/(page(-\w+)?|first-screen)\.md$")  # of a study
+    return [page for page in listed.split() if not page.startswith(("tests/", ".")) and not templates.search(page)]
 
 
 def site_text(root: Path, page: str, known: Sequence[str], folder: Path) -> str:

@@ -2,8 +2,9 @@
 
     publish_study(study, Path("results/local/study"), Path("results/study"))
 
-The page is `page.md` beside the study's file with its places filled in. Without such a file it has all tables and
-figures; so where a model of the file was asked nothing, or another one in its place: the words of page.md are of it.
+The page is `page.md` beside the study's file with its places filled in, and `page-NAME.md` makes NAME.md. Without
+page.md it has all tables and figures; so where a model of the file was asked nothing, or another one in its place: the
+words of page.md are of it.
 
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
@@ -13,9 +14,11 @@ figures; so where a model of the file was asked nothing, or another one in its p
                                                 before each prompt; react / rewoo, or others: {{range map none A / B}}
     {{asking 50 main}}                          what so many questions of some cells take
     {{model NAME}}                              the model that has this name in the study
+    {{law openai depth=4 page=1500}}            the loop's dollars by the plan's at a price, by the law of plan and loop
+    {{tie openai page=1500}}                    look-ups in sequence from which on its plan is cheaper
     {{models}}, {{pictures}}                    all that were asked; the figures that there is data for
     {{table main}}                              a table: outcomes, main, all, ratios, trials, prices, claims,
-                                                reached
+                                                decided (of the claims), reached
     {{table means trials}}                      the means of some cells
     {{table ratios steps,form}}                 ratios of two architectures of some cells, beside the main run's
 
@@ -24,6 +27,8 @@ A place of runs that weren't made says so. The same runs give the same files.
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +40,9 @@ from tempfile import TemporaryDirectory
 from markdown_it import MarkdownIt
 
 from rewoo_bench.analysis.compare import compare_run
+from rewoo_bench.analysis.law import Estimate, estimate
 from rewoo_bench.analysis.prices import EXAMPLE, pricing_of
+from rewoo_bench.analysis.verdict import two_digits
 from rewoo_bench.config.names import LOCAL, file_name
 from rewoo_bench.config.price_sheets import NO_CACHE, named_tariff
 from rewoo_bench.errors import SpecError, UsageError
@@ -117,6 +124,7 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
         "index.html": _site(results, page, reports),
         "figures.csv": f"{csv_text(tables.figures_table(results))}\n",
         "outcomes.csv": f"{csv_text(tables.outcomes_table(results))}\n",
+        **further_pages(results, folder),
     }
     for name, text in texts.items():
         out.mkdir(parents=True, exist_ok=True)  # a study of which nothing can be drawn has no folder yet
@@ -172,6 +180,14 @@ def page_of(results: StudyResults, folder: Path) -> str:
     return f"{_MADE}\n\n{page.rstrip()}\n"
 
 
+def further_pages(results: StudyResults, folder: Path) -> dict[str, str]:
+    """The pages of `page-NAME.md` by their file names. Raises `SpecError` for a place that names nothing."""
+    templates = sorted(results.study.file.parent.glob("page-*.md")) if not _replaced_models(results) else []
+    texts = (filled(results, folder, path.read_text(encoding="utf-8"), path) for path in templates)
+    names = (path.name.removeprefix("page-") for path in templates)
+    return {name: f"{_MADE}\n\n{text.rstrip()}\n" for name, text in zip(names, texts, strict=True)}
+
+
 def _replaced_models(results: StudyResults) -> list[str]:
     """A line for each model of the file in whose place another was asked, or none."""
     found = []
@@ -221,6 +237,8 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         "asking": lambda of: _asking(results, *of.partition(" ")[::2]),
         "range": lambda of: _range(results, *of.partition(" ")[::2]),
         "model": lambda of: _asked_as(results, of) or _shown(results.study.declared_models[of]),
+        "law": lambda of: two_digits(_by_law(of).ratio),
+        "tie": lambda of: two_digits(_by_law(of).tie or math.nan),
         "models": lambda of: _models(results),
         "pictures": lambda of: pictures,
     }
@@ -242,6 +260,12 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
     return _PLACE.sub(value, text)
 
 
+def _by_law(of: str) -> Estimate:
+    """`openai depth=4 page=1500 reads=0`."""
+    price, *shape = of.split()
+    return estimate(price, **{name: json.loads(value) for name, _, value in (each.partition("=") for each in shape)})
+
+
 def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
     """A table as Markdown. Raises `KeyError` where there is none by this name."""
     _, _, cells = of.partition(" ")
@@ -253,6 +277,7 @@ def _table(results: StudyResults, runs: Sequence[Path], of: str) -> str:
         "prices": lambda: tables.prices(results),
         "trials": lambda: tables.trials(results),
         "claims": lambda: tables.claims(runs),
+        "decided": lambda: tables.claims(runs, "reproduced", "contradicted"),
         "reached": lambda: tables.reached(results),
     }
     if cells and {*cells.split(",")} <= {cell.cells for cell in results.study.cells}:

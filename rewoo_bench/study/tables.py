@@ -169,11 +169,12 @@ def trials(results: StudyResults) -> list[list[str]]:
     return rows
 
 
-def claims(runs: Sequence[Path]) -> list[list[str]]:
-    """A line for each published claim that the runs can test; not for those that our own design makes true."""
+def claims(runs: Sequence[Path], *verdicts: str) -> list[list[str]]:
+    """A line for each published claim that the runs can test, of these verdicts; not for those that our own design
+    makes true."""
     rows = [["about", "claim", "source", "claimed", "measured [95% CI]", "verdict"]]
     for each in claim_lines(runs):
-        if each["verdict"] != "by construction":
+        if each["verdict"] != "by construction" and each["verdict"] in (verdicts or (each["verdict"],)):
             rows.append([each[name] for name in ("about", "says", "source", "claimed", "measured", "verdict_shown")])
     return rows
 

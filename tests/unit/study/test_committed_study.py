@@ -12,16 +12,18 @@ import anyio
 import pandas as pd
 import pytest
 
+from rewoo_bench.analysis.law import estimate
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.study.declaration import read_study
 from rewoo_bench.study.outcomes import StudyResults, read_results
-from rewoo_bench.study.publish import page_of
+from rewoo_bench.study.publish import further_pages, page_of
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.tables import figures_table, outcomes_table
 from rewoo_bench.text.tables import csv_text
 
 FOLDER = Path(__file__).parents[3] / "results" / "study"
-PAGE = (FOLDER / "page.md").read_text("utf-8")
+PAGES = {"page.md": "README.md", "page-papers.md": "papers.md", "page-variations.md": "variations.md"}
+PAGE = "\n".join((FOLDER / name).read_text("utf-8") for name in PAGES)
 HORIZON = ("horizon-one-qwen", "horizon-two-qwen", "horizon-three-qwen")
 
 
@@ -32,7 +34,8 @@ def committed() -> StudyResults:
 
 
 def test_the_committed_page_and_tables_are_what_the_committed_runs_give(committed: StudyResults) -> None:
-    assert page_of(committed, FOLDER / "runs") == (FOLDER / "README.md").read_text(encoding="utf-8")
+    pages = {"README.md": page_of(committed, FOLDER / "runs"), **further_pages(committed, FOLDER / "runs")}
+    assert pages == {name: (FOLDER / name).read_text(encoding="utf-8") for name in PAGES.values()}
     for name, table in (("figures", figures_table(committed)), ("outcomes", outcomes_table(committed))):
         assert f"{csv_text(table)}\n" == (FOLDER / f"{name}.csv").read_text(encoding="utf-8")
 
@@ -78,17 +81,18 @@ def test_figures_of_right_answers_and_of_answered_questions_are_those_of_the_row
     assert figures[f"{run.cell.name}/react/unanswered"] == pytest.approx(1 - react["answered"].mean())
 
 
-def test_the_page_is_short_and_its_links_lead_somewhere() -> None:
-    text = (FOLDER / "README.md").read_text(encoding="utf-8")
-    without_tables = re.sub(r"^\|.*$", "", text, flags=re.MULTILINE)
-    assert len(re.sub(r" \[[-+\d.,%]+, [-+\d.,%]+\]", "", without_tables).split()) <= 1200  # a figure is a word
+@pytest.mark.parametrize("name", PAGES.values())
+def test_a_page_is_short_and_its_links_lead_somewhere(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    words = re.sub(r"^(\||    |<!--).*$|```.*?```", "", text, flags=re.MULTILINE | re.DOTALL)  # no tables, no code
+    assert len(words.split()) <= 700
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (FOLDER / link).exists(), link
 
 
 def test_results_are_small() -> None:
     """6,400 words without the study's templates, whose text is in what is made of them; 8 MB of runs."""
-    pages = [path for path in FOLDER.parent.rglob("*.md") if path.name not in ("page.md", "first-screen.md")]
+    pages = [path for path in FOLDER.parent.rglob("*.md") if path.name not in (*PAGES, "first-screen.md")]
     assert sum(len(path.read_text("utf-8").replace("|", " ").split()) for path in pages) <= 6400
     runs = (path for path in FOLDER.parent.rglob("*") if path.suffix in (".parquet", ".json", ".html", ".jsonl"))
     assert sum(path.stat().st_size for path in runs if "local" not in path.parts) <= 8_000_000
@@ -163,7 +167,9 @@ def test_what_the_guard_changes_where_it_acts_is_on_the_page() -> None:
         alone = tokens["react"].where(~acted, tokens["react?repeat_guard=stop"])
         ratios.append(alone.mean() / tokens["rewoo"].mean())
         others.append((tokens["react"] != tokens["react?repeat_guard=stop"])[~acted].any())
-    assert f"(if only its stops count, {' and '.join(f'{ratio:.2f}' for ratio in ratios)})" in PAGE
+    assert (
+        f"Stopped where it repeats itself, ReAct took {' and '.join(f'{ratio:.2f}' for ratio in ratios)} times" in PAGE
+    )
     assert any(others)  # questions that the guard didn't stop differ, too
 
 
@@ -229,3 +235,22 @@ def test_what_the_page_says_of_several_questions_a_task_holds(committed: StudyRe
         f"plans get {plans[0]:.0f} to {plans[-1]:.0f}% of the questions right, loops {loops[0]:.0f} to {loops[-1]:.0f}%"
     )
     assert said in PAGE
+
+
+def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
+    """Its sentences on programs, strands and OpenAI's bill for tools."""
+    shapes = product(("none", "openai"), (1, 2, 4, 8, 16), (True, False))
+    for price, depth, reads in shapes:
+        usd = {name: each.usd for name, each in estimate(price, depth=depth, page=1500, reads=reads).costs.items()}
+        assert usd["code"] <= 1.02 * min(usd["loop"], usd["plan"])
+    tokens = {name: each.total_tokens for name, each in estimate("none", depth=2, breadth=3, page=300).costs.items()}
+    assert tokens["loop-one"] > 2 * tokens["plan"]
+    assert tokens["loop"] == pytest.approx(tokens["plan"], rel=0.1)
+    billed = estimate("openai", depth=4, page=300, tools=50, tools_as_billed=True)
+    assert f"{billed.ratio:.2f}" == "0.60"
+    for reads, same in ((True, "loop"), (False, "plan")):
+        costs = estimate("none", depth=4, page=300, reads=reads).costs
+        calls: dict[str, int] = {name: each.calls for name, each in costs.items()}
+        assert calls["loop"] == 5
+        assert calls["plan"] == (5 if reads else 2)
+        assert calls["loop-references"] == calls[same]
