@@ -8,6 +8,8 @@
 | `LLM` | asks the question's own model (factories.py) |
 """
 
+from typing import Any
+
 from rewoo_bench.tools.calculator import Calculator, CalculatorArguments
 from rewoo_bench.tools.corpus import Corpus
 from rewoo_bench.tools.search import (
@@ -22,7 +24,10 @@ from rewoo_bench.tools.search import (
 )
 from rewoo_bench.tools.wikipedia import Wikipedia
 
+BUNDLED: dict[str, Any] = {each.name: each for each in (Search, Lookup, Wikipedia, Calculator)}
+
 __all__ = [
+    "BUNDLED",
     "Calculator",
     "CalculatorArguments",
     "Corpus",
