@@ -167,6 +167,9 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
     if not reason:
         return
     yield f"incomplete: {reason}"
+    if (spent := outcome.unfinished).tokens:
+        dollars = f" ({spent.cost_usd:.2g} USD)" if spent.cost_usd and not spent.unpriced else ""
+        yield f"unfinished questions have spent {spent.tokens:,} tokens{dollars}, which the tables leave out"
     if not outcome.is_resumable:
         yield (
             "--resume would fail in the same way: correct the architecture, its tools or the model, "
