@@ -298,11 +298,15 @@ def dollars_text(cost_usd: float | None, interval: Interval | None) -> str:
 
 
 def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
-    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one."""
+    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one.
+
+    Where none was solved, the lower bound isn't shown: it is the lower the more the amounts vary, and so would rank the
+    dearer system first.
+    """
     if not value.n:
         return none
     if value.mean is None:
-        return f"none solved, so more than {value.low:{form}}" if value.low else "none solved"
+        return "none solved"
     if value.low is None:
         return f"{value.mean:{form}} [{UNDER_SOLVED}]"
     high = math.inf if value.high is None else value.high
