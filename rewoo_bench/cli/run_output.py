@@ -18,7 +18,7 @@ from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
-from rewoo_bench.runs.comparability import wait
+from rewoo_bench.runs.comparability import unpaid, wait
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
 from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
@@ -123,7 +123,7 @@ def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], 
             lines = [f"Dollars are at {pricing.name}."]
         for line in lines:
             echo(line)
-    if note := wait(manifest):
+    for note in filter(None, (wait(manifest), unpaid(manifest))):
         echo(note, err=True)
 
 
