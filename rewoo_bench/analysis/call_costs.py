@@ -91,7 +91,7 @@ class CallCosts(NamedTuple):
 
 
 def read_calls(folder: Path, rows: Rows | pd.DataFrame, *, embeddings: bool = False) -> Calls:
-    """The calls of a run for rows of its questions.parquet, with those of `embeddings` or without. Raises `DataError`."""
+    """The calls of a run for rows of its questions.parquet, with `embeddings` or without. Raises `DataError`."""
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:

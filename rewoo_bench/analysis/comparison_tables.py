@@ -409,6 +409,6 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("detectable: a difference of EM as large as this is shown in four of five such comparisons")
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
-        of = f"of EM, total tokens and cost, adjusted for these {size} tests together (Holm)"
+        of = f"of EM, total tokens and cost, adjusted together (Holm; number of tests: {size})"
         lines.append(f"p: {of}; how each figure is made: results/statistics.md")
     return lines
