@@ -243,11 +243,11 @@ def _prices(run: PreparedRun) -> dict[str, Any]:
     """By model; in the place of a replay the models of the run that it repeats, whose prices its dollars are at."""
     found = dict[str, Any]()
     for model, opened in run.models.items():
-        recorded = None
+        prices: Mapping[str, Any] = {model.name: opened.prices}
         if model.name.startswith(REPLAY):
             with suppress(DataError):  # a journal is enough to replay
-                recorded = read_manifest(Path(model.name.removeprefix(REPLAY))).prices
-        found |= recorded or {model.name: opened.prices}
+                prices = read_manifest(Path(model.name.removeprefix(REPLAY))).prices or prices
+        found |= prices
     return found
 
 

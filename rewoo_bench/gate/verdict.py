@@ -235,7 +235,7 @@ def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
     for check in verdict.checks:
         label = f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if check.oracle else "")
         limit, now = amount(check.metric, check.limit), check.measured or 0.0
-        if _is_compared(check):
+        if check.before is not None and _is_compared(check):
             if check.kind == "accuracy":
                 change = f"{now - check.before:+.3f}"
             else:
