@@ -90,24 +90,25 @@ class CallCosts(NamedTuple):
     usd: Floats
 
 
-def read_calls(folder: Path, rows: Rows | pd.DataFrame) -> Calls:
-    """The calls of a run for rows of its questions.parquet. Raises `DataError`."""
+def read_calls(folder: Path, rows: Rows | pd.DataFrame, *, embeddings: bool = False) -> Calls:
+    """The calls of a run for rows of its questions.parquet, with `embeddings` or without. Raises `DataError`."""
     if not folder.is_dir():
         raise no_run(folder, CALLS_FILE)
     try:
-        return calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), Rows.of(rows))
+        return calls_of(read_table(folder / CALLS_FILE, CALLS, columns=list(PRICED_COLUMNS)), Rows.of(rows), embeddings)
     except FileNotFoundError:
         raise DataError(f"{str(folder)!r} has no {CALLS_FILE}") from None
 
 
-def calls_of(table: pd.DataFrame | pa.Table, rows: Rows) -> Calls:
+def calls_of(table: pd.DataFrame | pa.Table, rows: Rows, embeddings: bool = False) -> Calls:
     """The same from a table with `PRICED_COLUMNS`."""
     found = Rows(table)
     keys, all_keys = (zip(*(each[name].tolist() for name in ROW_KEY), strict=True) for each in (rows, found))
     places = {key: place for place, key in enumerate(keys)}
     row = np.array([places.get(key, -1) for key in all_keys], dtype=np.int64)
     roles = found["role"]
-    some = (found["kind"] == "model") & ~np.isin(roles, list(UNPRICED_ROLES)) & (row >= 0)
+    unpriced = UNPRICED_ROLES - ({"embedding"} if embeddings else set())
+    some = (found["kind"] == "model") & ~np.isin(roles, list(unpriced)) & (row >= 0)
     columns = {name: found[name][some] for name in _NUMBERS}
     unrecorded = np.isnan(columns["cached_input_tokens"])
     for name in CACHE_PARTS:

@@ -26,7 +26,15 @@ from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, summaries_of
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.runs.comparability import noted_differences, of_agents, of_unused_tools, refusals, unfinished, wait
+from rewoo_bench.runs.comparability import (
+    noted_differences,
+    of_agents,
+    of_unused_tools,
+    refusals,
+    unfinished,
+    unpaid,
+    wait,
+)
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import Rows, flag_lines, mean_over_questions, subsets
 from rewoo_bench.text.words import counted
@@ -117,6 +125,7 @@ def compare(
     notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
     notes += [*noted_differences(named), *of_agents(named), *of_unused_tools(named)]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
+    notes += [f"cost ({run}): {note}" for run, manifest in named.items() if (note := unpaid(manifest))]
     datasets = sorted(rows.texts("dataset"), key=len)  # of two that a part's name begins with, the longer
     of_parts = {name for part in parts for name in part.texts("dataset")} if by else set()
     wholes = {name: whole for whole in datasets for name in of_parts if name.startswith(f"{whole}, ")}

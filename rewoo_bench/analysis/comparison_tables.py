@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing, of_dollars
-from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
+from rewoo_bench.analysis.stats.paired import RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
 from rewoo_bench.analysis.summary import (
     FLIPS,
     FOUND,
     LOOPS,
+    MEANINGLESS,
     NO_ESTIMATE,
     OF_OBJECTIVES,
     PASSES,
@@ -31,6 +32,7 @@ from rewoo_bench.analysis.summary import (
     bounded,
     cells_of,
     dollars_text,
+    legend,
     number_text,
     solved_table,
     table_of,
@@ -216,10 +218,6 @@ def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[s
 
 BOTH_ANSWERED = "total tokens, both answered"
 DISCORDANT = "only first / only second"
-MEANINGLESS = "*"
-"""Behind an accuracy that means nothing."""
-ORACLE_NOTE = "accuracy is that of an oracle and means nothing"
-
 CACHED_PRICE, EVEN_AT = "cached / input", "even at"
 """Prices of cached input, by that of input: under a rule, and where two systems cost the same."""
 _NAMES = {
@@ -273,7 +271,7 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         ("how the questions ended", ended),
         ("tokens per question [95% interval]", ("total", "tokens in", "cached", "out", *parts)),
     ):
-        yield TitledTable(f"{about}: {what}", table_of("system", names, group, means, mark=MEANINGLESS))
+        yield TitledTable(f"{about}: {what}", table_of("system", names, group, means))
     if solved := solved_table("system", group):
         yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", solved)
 
@@ -393,9 +391,8 @@ def _html_table(table: TitledTable) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """What has to be known to read the tables."""
-    lines = list(comparison.notes)
-    if any(system.summary.oracle for system in comparison.systems):
-        lines.insert(0, f"{MEANINGLESS} {ORACLE_NOTE}")
+    cells = (cell for table in tables(comparison) for row in table.cells for cell in row)
+    lines = [*legend(cells, oracle=any(system.summary.oracle for system in comparison.systems)), *comparison.notes]
     if dollars := of_dollars(comparison.pricing):
         lines.append(f"where no price is named, {dollars}" if comparison.under else dollars)
     for pricing in comparison.pricings:
@@ -408,12 +405,10 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("tokens are estimated, in part or all, where no usage was reported")
     if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
-    if any(cell.endswith(f"]{RARE}") for table in tables(comparison) for row in table.cells for cell in row):
-        lines.append(OF_RARE)
     if any(math.isfinite(effect.detectable or math.nan) for pair in comparison.pairs for effect in pair.figures):
         lines.append("detectable: a difference of EM as large as this is shown in four of five such comparisons")
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
-        of = f"of EM, total tokens and cost, adjusted for these {size} tests together (Holm)"
+        of = f"of EM, total tokens and cost, adjusted together (Holm; number of tests: {size})"
         lines.append(f"p: {of}; how each figure is made: results/statistics.md")
     return lines

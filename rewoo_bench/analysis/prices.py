@@ -197,12 +197,13 @@ class _RunCalls(NamedTuple):
     calls: Calls
 
 
-def _calls_of_runs(runs: Sequence[str | Path], rows: Rows) -> list[_RunCalls]:
+def _calls_of_runs(runs: Sequence[str | Path], rows: Rows, *, embeddings: bool = False) -> list[_RunCalls]:
     found = []
     for run in map(Path, runs):
         own = np.isin(rows["run_id"], Rows(load_table(run)).texts("run_id"))
         mine = rows.where(own)
-        found.append(_RunCalls(own, mine, read_calls(run if run.is_dir() else run.parent, mine)))
+        folder = run if run.is_dir() else run.parent
+        found.append(_RunCalls(own, mine, read_calls(folder, mine, embeddings=embeddings)))
     return found
 
 
@@ -275,14 +276,23 @@ def own_tariffs(models: Iterable[str], manifests: Manifests) -> dict[str, Tariff
 
 
 def _at_given_prices(runs: Sequence[str | Path], rows: Rows, manifests: Manifests, price: Sequence[str]) -> Pricing:
-    """The dollars that the runs would have recorded with `--price`. Raises `UsageError` for a model without one."""
+    """The dollars that the runs would have recorded with `--price`: embeddings with a price are in them, and a judge
+    never is. Raises `UsageError` for a model without one."""
     of_runs = _calls_of_runs(runs, rows)
+    embedded_by = _embedded_by(of_runs)
+    price = [value for value in price if not value.startswith("judge:")]
+    if any(value.rpartition(":")[0] in ("embedding", *embedded_by) for value in price):
+        of_runs, embedded_by = _calls_of_runs(runs, rows, embeddings=True), ()
     models = sorted({model for run in of_runs for model in run.calls.model})
+    roles: dict[str, set[str]] = {"embedding": {name for run in of_runs for name in run.calls.embedded_by}}
+    for run in of_runs:
+        for role, name in own_models(run.rows).items():
+            roles.setdefault(role, set()).add(name)
+    named_by = {whose: roles.get(whose) or {whose} for value in price if (whose := value.rpartition(":")[0])}
     dollars = dict[str, dict[str, float]]()
     for value in price:
         whose, _, text = value.rpartition(":")
-        roles = {name for run in of_runs for role, name in own_models(run.rows).items() if role == whose}
-        named = roles or ({whose} if whose else set(models) - {each.rpartition(":")[0] for each in price})
+        named = named_by[whose] if whose else set(models).difference(*named_by.values())
         if unasked := named - set(models):
             raise UsageError(f"--price {value}: {unknown('model of the runs', min(unasked), models)}")
         if len(named) > 1:
@@ -293,7 +303,7 @@ def _at_given_prices(runs: Sequence[str | Path], rows: Rows, manifests: Manifest
     tariffs = given_tariffs(dollars)
     usd, cached = _of_rows(of_runs, (_by_model(run.calls, tariffs, recorded=True) for run in of_runs))
     priced_at = [(model, _rates(tariffs[model])) for model in models]
-    return _without_embeddings(_as_counted(priced_at, manifests, usd, cached), _embedded_by(of_runs))
+    return _without_embeddings(_as_counted(priced_at, manifests, usd, cached), embedded_by)
 
 
 def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) -> Pricing | None:

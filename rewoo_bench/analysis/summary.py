@@ -260,6 +260,16 @@ UNDER_SOLVED = f"under {LEAST_SOLVED} solved"
 """What stands in the place of an interval of what a solved question costs, where too few were solved for one."""
 
 
+MEANINGLESS = "*"
+"""Behind an oracle's accuracy."""
+
+
+def legend(cells: Iterable[str], *, oracle: bool) -> list[str]:
+    """What the marks behind figures mean, of those that are in some texts; `oracle`: whether one answered."""
+    rare = any(f"]{mark}{RARE}" in cell for cell in cells for mark in ("", MEANINGLESS))
+    return [*([f"{MEANINGLESS} {ORACLE_ACCURACY}"] if oracle else []), *([OF_RARE] if rare else [])]
+
+
 def number_text(value: float | None, form: str) -> str:
     return "-" if value is None or math.isnan(value) else format(value, form)
 
@@ -288,11 +298,15 @@ def dollars_text(cost_usd: float | None, interval: Interval | None) -> str:
 
 
 def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
-    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one."""
+    """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one.
+
+    Where none was solved, the lower bound isn't shown: it is the lower the more the amounts vary, and so would rank the
+    dearer system first.
+    """
     if not value.n:
         return none
     if value.mean is None:
-        return f"none solved, so more than {value.low:{form}}" if value.low else "none solved"
+        return "none solved"
     if value.low is None:
         return f"{value.mean:{form}} [{UNDER_SOLVED}]"
     high = math.inf if value.high is None else value.high
@@ -403,20 +417,19 @@ def table_of(
     group: Mapping[str, Summary],
     means: Mapping[str, Mapping[str, float | None]] | None = None,
     *,
-    mark: str = "",
     interval: str = "",
 ) -> list[list[str]]:
     """Columns of some systems by their labels, as cells; what no system has is left out.
 
-    `first` is the head of the labels, `means` are what the summaries lack, `mark` stands behind an oracle's accuracy,
-    and `interval` behind the head of each column with intervals.
+    `first` is the head of the labels, `means` are what the summaries lack, and `interval` stands behind the head of
+    each column with intervals.
     """
     k = repeated([*group.values()])
     ends = [*dict.fromkeys(f"routed to {name}" for each in group.values() for name in each.routed_to)]
     more = {REASONS: [*ends, *reasons(group.values())], PASSES: [f"pass^{k}"] if k > 1 else []}
     heads = [head for name in names for head in more.get(name, [name])]
     rows = {
-        label: _cells(each, k, (means or {}).get(label, {}), mark if each.oracle else "")
+        label: _cells(each, k, (means or {}).get(label, {}), MEANINGLESS if each.oracle else "")
         for label, each in group.items()
     }
     heads = [head for head in heads if head not in _OPTIONAL or not all(row[head] in _NOTHING for row in rows.values())]
@@ -449,7 +462,6 @@ def summary_table(summaries: Sequence[Summary]) -> str:
         notes += ["rows = questions times trials"] if has_trials else []
         notes += ["tokens estimated"] if any(s.usage_source in ("estimated", "mixed") for s in each) else []
         notes += ["tokens in doubt: see usage_source"] if any(s.usage_source == "inconsistent" for s in each) else []
-        notes += [ORACLE_ACCURACY] if any(s.oracle for s in each) else []
         scores = ("n", "EM", PASSES, FLIPS, "F1", OF_OBJECTIVES, "judged", *(["rows"] if has_trials else []))
         tables = [
             table_of("architecture", names, group, interval=" [95% CI]")
@@ -462,4 +474,5 @@ def summary_table(summaries: Sequence[Summary]) -> str:
         tables += filter(None, [solved_table("per solved question", group, " [95% CI]")])
         first, *others = ("\n".join(text_table(cells)) for cells in tables)
         blocks += ["\n".join(["; ".join(notes), "", first]), *others]
-    return "\n\n".join([*blocks, *([OF_RARE] if any(f"]{RARE}" in block for block in blocks) else [])])
+    marks = legend(blocks, oracle=any(summary.oracle for summary in summaries))
+    return "\n\n".join([*blocks, *(["\n".join(marks)] if marks else [])])

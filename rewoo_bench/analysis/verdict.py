@@ -66,8 +66,9 @@ def _dollars_under(pair: Pair, ratios: dict[str, Interval]) -> tuple[float, str]
     dearer = [price for price, ratio in ratios.items() if ratio.low > 1]
     cheaper = [price for price, ratio in ratios.items() if ratio.high < 1]
     a, b, prices = pair.a, pair.b, counted(len(ratios), "price")
+    each = f"Under each of the {prices}" if len(ratios) > 1 else f"At {next(iter(ratios))!r}"
     if not dearer and not cheaper:
-        return 1.0, f"Under each of the {prices} {b} and {a} are too close to call in dollars."
+        return 1.0, f"{each} {b} and {a} are too close to call in dollars."
     marked = [ratios[price] for price in (*dearer, *cheaper) if ratios[price].rare]
     doubt = _doubt(marked[0]) if marked else ""
     if dearer and cheaper:
@@ -76,7 +77,7 @@ def _dollars_under(pair: Pair, ratios: dict[str, Interval]) -> tuple[float, str]
         return 0.0, f"Which is cheaper depends on the price: {b} cost {times}{doubt}."
     side, more = (dearer, "more") if dearer else (cheaper, "fewer")
     if len(side) == len(ratios):
-        return 0.0, f"Under each of the {prices} {b} cost {more} dollars than {a}{doubt}."
+        return 0.0, f"{each} {b} cost {more} dollars than {a}{doubt}."
     others = "the others are too close to call"
     return 0.0, f"Under {len(side)} of {prices} {b} cost {more} dollars than {a}{doubt}; {others}."
 

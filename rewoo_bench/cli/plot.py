@@ -14,7 +14,7 @@ from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
 from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
 from rewoo_bench.runs.option_types import SUBSET_COLUMNS
-from rewoo_bench.system.output import echo
+from rewoo_bench.system.output import announce, echo
 from rewoo_bench.text.argument_checks import check_known
 
 _COMMANDLINE = click.core.ParameterSource.COMMANDLINE
@@ -48,6 +48,7 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     check_known("format", kinds, PICTURE_FORMATS)
     check_known("figure", figures, FIGURES)
     warn_of_unfinished(*runs)
+    announce("reading the runs and drawing their figures")
     data = read(runs)
     data = data.by(by) if by else data
     if len(compared) != 2:

@@ -12,7 +12,7 @@ from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.errors import UsageError
 from rewoo_bench.report.write import write_page
 from rewoo_bench.system.files import is_stream
-from rewoo_bench.system.output import echo
+from rewoo_bench.system.output import announce, echo
 
 _RUNS = Path("results/local")
 
@@ -54,6 +54,7 @@ def report_command(
     if without_texts and with_prompts:
         raise UsageError("--with-prompts and --without-texts exclude each other")
     path = out or (runs[0] if runs[0].is_dir() else runs[0].parent) / "report.html"
+    announce("writing the page" if no_figures else "drawing figures and writing the page; --no-figures is faster")
     size = write_page(runs, path, texts=not without_texts, figures=not no_figures, prompts=with_prompts)
     # The page itself may be standard output.
     echo(f"{path} ({size / 1e6:.1f} MB)", err=is_stream(path))

@@ -18,7 +18,7 @@ from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
-from rewoo_bench.runs.comparability import wait
+from rewoo_bench.runs.comparability import unpaid, wait
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
 from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
@@ -123,7 +123,7 @@ def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], 
             lines = [f"Dollars are at {pricing.name}."]
         for line in lines:
             echo(line)
-    if note := wait(manifest):
+    for note in filter(None, (wait(manifest), unpaid(manifest))):
         echo(note, err=True)
 
 
@@ -167,6 +167,9 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
     if not reason:
         return
     yield f"incomplete: {reason}"
+    if (spent := outcome.unfinished).tokens:
+        dollars = f" ({spent.cost_usd:.2g} USD)" if spent.cost_usd and not spent.unpriced else ""
+        yield f"unfinished questions have spent {spent.tokens:,} tokens{dollars}, which the tables leave out"
     if not outcome.is_resumable:
         yield (
             "--resume would fail in the same way: correct the architecture, its tools or the model, "

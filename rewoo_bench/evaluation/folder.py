@@ -26,7 +26,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import Journal, JournalReader, is_unused, open_journal
+from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest, resume_command
 from rewoo_bench.system.crashes import Crash
@@ -325,6 +325,8 @@ class Outcome:
     """Whether every question was asked: of an incomplete run some answers failed, and that is its reason."""
     cost_usd: float = 0.0
     """US dollars of all its sessions, of calls whose price is known."""
+    unfinished: Spent = field(default_factory=Spent)
+    """What questions spent that have no row, of an incomplete run."""
     wrong: UsageError | None = None
     """The command or its input was wrong, or the provider refused everything (`is_refused`)."""
     is_refused: bool = False

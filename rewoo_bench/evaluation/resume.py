@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -23,8 +24,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from rewoo_bench.config.names import WIRE_NAME
-from rewoo_bench.errors import OptionChanged, UsageError
+from rewoo_bench.config.names import REPLAY, WIRE_NAME
+from rewoo_bench.errors import DataError, OptionChanged, UsageError
 from rewoo_bench.evaluation.folder import check_journal
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
@@ -206,7 +207,7 @@ def begin_manifest(
         "corpus": corpus,
         "architectures": [architecture.manifest for architecture in run.architectures],
         "models": models,
-        "prices": {model.name: opened.prices for model, opened in run.models.items()},
+        "prices": _prices(run),
         "tokenizer": TOKENIZER,
         "environment": environment(),
     }
@@ -236,6 +237,18 @@ def begin_manifest(
     if before.engine:
         kept["engine"] = manifest.engine or before.engine
     return manifest.model_copy(update=kept)
+
+
+def _prices(run: PreparedRun) -> dict[str, Any]:
+    """By model; in the place of a replay the models of the run that it repeats, whose prices its dollars are at."""
+    found = dict[str, Any]()
+    for model, opened in run.models.items():
+        prices: Mapping[str, Any] = {model.name: opened.prices}
+        if model.name.startswith(REPLAY):
+            with suppress(DataError):  # a journal is enough to replay
+                prices = read_manifest(Path(model.name.removeprefix(REPLAY))).prices or prices
+        found |= prices
+    return found
 
 
 def sent_differences(options: RunOptions, run: PreparedRun) -> dict[str, Any]:

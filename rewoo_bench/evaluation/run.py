@@ -259,6 +259,8 @@ async def _evaluated(
     end.is_resumable = end.can_be_retried or (rows < len(tasks) and not end.is_failure(options.fail_on_error))
     end.finished = len(opened.journal.finished())
     end.cost_usd = opened.journal.spent.cost_usd
+    if end.reason:
+        end.unfinished = opened.journal.survey(unfinished=True)[1]
     return end
 
 

@@ -151,7 +151,7 @@ def amount(metric: str, value: float | None) -> str:
 
 # A verdict as text: for the terminal, and as Markdown for a pull request or a job's summary.
 #
-# FAILED: 2 of 31 checks, 0 warnings
+# FAILED: 2 of 31 checks, 0 warnings; 24 that passed aren't shown
 # n = 120 questions
 #
 # rewoo, sample, oracle
@@ -188,14 +188,25 @@ def verdict_markdown(verdict: Verdict) -> str:
 
 
 def _headline(verdict: Verdict) -> str:
-    """`FAILED: 2 of 31 checks, 1 warning`."""
+    """`FAILED: 2 of 31 checks, 1 warning; 24 that passed aren't shown`."""
     if verdict.incomplete is not None:
         return f"INCOMPLETE: {verdict.incomplete}; nothing was judged"
     checks, warnings = counted(len(verdict.checks), "check"), counted(len(verdict.warnings), "warning")
     if verdict.undecided:
         warnings += f", can't tell {counted(len(verdict.undecided), 'time')}"
+    hidden = sum(each.status == "pass" and not (_has_budget(each) or _is_compared(each)) for each in verdict.checks)
+    warnings += f"; {hidden:,} that passed aren't shown" if hidden else ""
     failed = len(verdict.failures)
     return f"FAILED: {failed:,} of {checks}, {warnings}" if failed else f"PASSED: {checks}, {warnings}"
+
+
+def _has_budget(check: Check) -> bool:
+    return check.before is None and check.limit is not None
+
+
+def _is_compared(check: Check) -> bool:
+    """Whether a table has it beside the baseline: total tokens, and figures that changed."""
+    return check.before is not None and (check.metric == "total_tokens" or check.measured != check.before)
 
 
 def _size(verdict: Verdict) -> Iterator[str]:
@@ -224,14 +235,14 @@ def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
     for check in verdict.checks:
         label = f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if check.oracle else "")
         limit, now = amount(check.metric, check.limit), check.measured or 0.0
-        if check.before is not None and (check.metric == "total_tokens" or check.measured != check.before):
+        if check.before is not None and _is_compared(check):
             if check.kind == "accuracy":
                 change = f"{now - check.before:+.3f}"
             else:
                 change = f"{now / check.before - 1:+,.1%}" if check.before else "from none" if now else "+0.0%"
             sizes = (amount(check.metric, check.before), amount(check.metric, check.measured))
             against.append((label, *sizes, change, limit))
-        if check.before is None and check.limit is not None:
+        if _has_budget(check):
             known = check.measured is not None or check.kind == "cost unknown"
             budgets.append((label, amount(check.metric, check.measured) if known else "-", limit, _room(check)))
     if len(budgets) > 1:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import MEANINGLESS, Comparison, System
+from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.prices import Pricing, of_dollars, sentence
 from rewoo_bench.analysis.summary import (
     FLIPS,
     LOOPS,
+    MEANINGLESS,
     NO_ESTIMATE,
     OF_OBJECTIVES,
     cells_of,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 from typing import Any
 
-from rewoo_bench.config.names import LOCAL
+from rewoo_bench.config.names import LOCAL, REPLAY
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.runs.manifest import Manifest, Manifests, differing
 from rewoo_bench.runs.options import OPTIONS
@@ -129,6 +129,12 @@ def wait(manifest: Manifest) -> str:
     if manifest.engine is not None:
         notes.append("on a cluster latency includes waiting for the journal at the driver; working_s doesn't")
     return "; ".join(notes)
+
+
+def unpaid(manifest: Manifest) -> str:
+    """A note about a replay's dollars; empty for a run that was paid for."""
+    is_replay = str(manifest.options.get("model", "")).startswith(REPLAY)
+    return "a replay pays nothing: its dollars are what the recorded calls would cost" if is_replay else ""
 
 
 def _flat(prefix: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

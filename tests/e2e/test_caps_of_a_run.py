@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -24,6 +25,16 @@ def test_the_advice_of_a_capped_run_gets_further(capfd: pytest.CaptureFixture[st
     before = len(load("here"))
     quiet(*arguments)
     assert len(load("here")) > before
+
+
+def test_what_unfinished_questions_spent_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    capped = ("--arch", "react", "--model", "oracle", "-n", 6, "--out", "here", "--run-tokens", 3000)
+    assert quiet(*capped) == 3
+    told = capfd.readouterr().err
+    (spent,) = re.findall("used ([0-9,]+) of", told)
+    (unfinished,) = re.findall("unfinished questions have spent ([0-9,]+) tokens, which the tables leave out", told)
+    rows = int(load("here")["billed_tokens"].sum())
+    assert int(spent.replace(",", "")) == rows + int(unfinished.replace(",", ""))
 
 
 def test_a_resumed_run_may_drop_its_cap(capfd: pytest.CaptureFixture[str]) -> None:

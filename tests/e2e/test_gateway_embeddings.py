@@ -11,7 +11,7 @@ from dialect_server import DialectServer
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function, write_questions
 from open_questions import open_question
 
-from rewoo_bench.analysis.prices import with_dollars
+from rewoo_bench.analysis.prices import pricing_of, with_dollars
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import manifests
 from rewoo_bench.runs.rows import Rows
@@ -42,6 +42,8 @@ def test_embeddings_have_a_price_of_their_own() -> None:
     asked = [(entry.tokens, 0.02 if entry.path == "/embeddings" else 1) for entry in provider.books]
     cost = sum(tokens.input * price + tokens.output * 2 for tokens, price in asked)
     assert list(rows().cost_usd) == [pytest.approx(cost / 10**6)]
+    (compared,) = pricing_of(["out"], rows(), manifests("out"), price=prices[1::2]).of(Rows(rows()))["cost_usd"]
+    assert compared == pytest.approx(cost / 10**6)
 
 
 def test_dollars_without_a_price_of_the_embeddings_say_so(capfd: pytest.CaptureFixture[str]) -> None:

@@ -144,11 +144,16 @@ def test_failed_attempts_with_cached_input_cost_the_same_whoever_counts_them(fau
     assert found.cost_usd.tolist() == pytest.approx(rows["cost_usd"].tolist(), rel=1e-12)
 
 
-def test_a_replay_counts_no_failed_attempt_under_any_price(faulty: ModelServer) -> None:
+def test_a_replay_counts_no_failed_attempt_under_any_price(
+    faulty: ModelServer, capfd: pytest.CaptureFixture[str]
+) -> None:
     price = "input=1,cached=0.1,output=10"
     assert asked(faulty, "--price", price, "--out", "priced") == 0
     assert quiet("--arch", "direct", "-n", 4, "--model", "replay/priced", "--out", "again") == 0
+    assert "a replay pays nothing: its dollars are what the recorded calls would cost" in capfd.readouterr().err
     rows, read = load("again"), manifests("again")
+    assert read_manifest(Path("again")).prices == read_manifest(Path("priced")).prices
+    assert "cost (again): a replay pays nothing" in str(rewoo_bench.compare("again"))
     assert rows["cost_usd"].tolist() == pytest.approx([(487 + 0.1 * 512 + 10) / 1e6] * 4, rel=1e-12)
     found = pricing_of(["again"], rows, read, price=[price])
     assert found.cost_usd is not None

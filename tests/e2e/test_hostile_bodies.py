@@ -97,3 +97,15 @@ async def test_what_an_unreadable_answer_cost_is_booked(
     error = await failed(server)
     assert error.call_cost is not None
     assert (error.call_cost.billed, error.call_cost.usage_source) == (usage, source)
+
+
+async def test_reasoning_without_a_count_of_the_reply_leaves_the_reply_to_be_estimated(
+    server: ModelServer, script: Script
+) -> None:
+    usage = b'"usage": {"prompt_tokens": 40, "completion_tokens": null, "reasoning_tokens": 12}'
+    for content, visible in ((b'"Paris"', 1), (b'""', 0)):
+        script.answers = [body(b'{"choices": [{"message": {"content": ' + content + b"}}], " + usage + b"}")]
+        async with client(server) as model:
+            completion = await model.complete(Request(ASK, role="agent"))
+        assert completion.usage == Usage(40, 0, 12 + visible, 12)
+        assert completion.call_cost.usage_source == ("estimated" if visible else "provider")

@@ -115,9 +115,9 @@ def of_questions(run: Path) -> Iterator[Said]:
 
 
 def of_plot(run: Path) -> Iterator[Said]:
-    """The ratio in the figure's title and the interval in its caption."""
+    """The ratio and its interval in the figure's caption."""
     (_, picture), *_ = draw(read([run]), only=["ratio"], pair=("rewoo", "react"))
-    found = re.search(r"took ([\d.]+) times.*interval ([\d.]+) to ([\d.]+)\.", f"{picture.title} {picture.caption}")
+    found = re.search(r"([\d.]+) times in mean tokens.*interval ([\d.]+) to ([\d.]+)\.", picture.caption)
     assert found
     ratio, low, high = found.groups()
     yield "plot", "react / rewoo: total tokens, two digits", f"{ratio} [{low}, {high}]"

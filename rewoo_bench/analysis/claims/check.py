@@ -221,6 +221,8 @@ ClaimsFormat = Literal["terminal", "markdown", "json"]
 _MARK = "*"
 _ORACLE = f"{_MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model."
 _BY_CONSTRUCTION = "By construction: the architecture's design decides it, so the figure tests our code, not the claim."
+_ROWS = "Figures are over the questions that didn't fail"
+_UNCUT = ", and those about chains leave out what a limit cut off, which compare counts"
 _INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
 _EACH = " (one about two data sets counts as two)"
 _WIDTH = 80
@@ -245,6 +247,9 @@ def render_claims(
         groups.setdefault(finding.claim.about, []).append(finding)
     all_of = counted(len(findings), "claim") + (_EACH if len(groups) > 1 else "")
     notes = [f"{all_of}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS if counts[name])}. {_INTERVALS}"]
+    if decided := [finding.decided for finding in findings if finding.decided]:
+        is_cut = any(figure.data == "chain" and figure.left_out for figure in decided)
+        notes[0] += f" {_ROWS}{_UNCUT if is_cut else ''}."
     if any(finding.decided and finding.decided.oracle for finding in findings):
         notes.append(f"\\{_ORACLE}" if form == "markdown" else _ORACLE)
     if any(RARE in ours(finding) for finding in findings):
@@ -313,7 +318,7 @@ def _lines(finding: Finding) -> Iterator[str]:
     yield from _wrapped(f"{claim.id}: {claim.says}; {sources(finding)}", 0)
     facts = [
         f"claimed {claim.claimed}" if claim.claimed else "",
-        ours(finding),
+        ours(finding, unit=claim.measure.counted),
         run_of(finding),
         _why(finding),
         f"also {also(finding)}" if finding.also and finding.decided else "",
@@ -345,13 +350,13 @@ def _markdown_table(findings: Sequence[Finding]) -> str:
     return "\n".join(f"|{'|'.join(_BAR.sub(_ESCAPED_BAR, cell) for cell in row)}|" for row in rows)
 
 
-def ours(finding: Finding) -> str:
+def ours(finding: Finding, unit: str = "") -> str:
     """`2.66 [2.20, 4.34], n = 100`; empty where nothing decided. What holds by construction has no interval."""
     figure = finding.decided
     if figure is None:
         return ""
     measured = figure.measured.partition(" [")[0] if finding.claim.by_construction else figure.measured
-    return f"{measured}, n = {figure.interval.n:,}"
+    return f"{f'{measured} {unit}'.rstrip()}, n = {figure.interval.n:,}"
 
 
 def _footnote(finding: Finding) -> str:
@@ -359,7 +364,7 @@ def _footnote(finding: Finding) -> str:
     claim, figure = finding.claim, finding.decided
     if figure is None or claim.number is None:
         return ""
-    if claim.measure.column == "plan_steps":
+    if claim.measure.column in ("plan_steps", "own_calls"):
         return f"{claim.id}: {claim.note}"
     if finding.verdict != "by construction":
         return ""

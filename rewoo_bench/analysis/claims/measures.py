@@ -190,6 +190,14 @@ class Measure(BaseModel):
             return " a look-up"
         return " points" if self.kind.unit == "difference" and self.column in SCORES else ""
 
+    @property
+    def counted(self) -> str:
+        """What a value counts, where neither a sign nor the `suffix` says it: `times the total tokens of rewoo`."""
+        column = (self.against or self.column).replace("_", " ")
+        if self.kind.unit == "times":
+            return f"times the {column} of {self.to}"
+        return column if self.kind.unit in ("mean", "difference") and self.column not in SCORES else ""
+
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         """The estimate with its 95% interval; `groups` are all run groups, for measures that compare several."""
         rows = self.kind.rows(self, group, groups)

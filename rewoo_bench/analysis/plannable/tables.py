@@ -167,7 +167,7 @@ def notes(found: Plannable) -> list[str]:
 def _shown(interval: Interval) -> str:
     if np.isnan(interval.estimate):
         return "-"
-    if interval.n < FEWEST_TASKS:
+    if interval.n < FEWEST_TASKS or (interval.low, interval.high) == (0, 1):  # which says nothing
         return f"{interval.estimate:.1%}"
     return f"{interval.estimate:.1%} [{interval.low:.1%}, {interval.high:.1%}]{RARE if interval.rare else ''}"
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
-from rewoo_bench.config.price_table import PriceEntry, find_price_entry, given_entry
+from rewoo_bench.config.price_table import PriceEntry, find_price_entry, given_entry, misspelt
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
@@ -130,16 +130,15 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
     """The route of a model's name. Raises `ModelNotFound` where no provider of it is known."""
     named = _in_openai_form(name)
     if named is None:
+        ours = next(iter(get_close_matches(name, [ORACLE_MODEL, LOCAL, REPLAY], n=1)), None)
+        # Before some seconds of an import; who has imported it may have registered a provider.
+        if not api_base and "litellm" not in sys.modules and (near := ours or misspelt(name)):
+            raise _unknown(name, near)
         litellm = load_litellm()
         try:
             bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)
         except litellm.exceptions.BadRequestError:
-            near = get_close_matches(name, [ORACLE_MODEL, LOCAL, REPLAY], n=1)
-            raise ModelNotFound(
-                f"unknown model {name!r}{f', did you mean {near[0]!r}' if near else ''}: litellm knows no provider of "
-                "that name; put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for "
-                "your own server"
-            ) from None
+            raise _unknown(name, ours) from None
         named, base, key = (provider, bare), api_base or base, api_key or key
         if provider not in OPENAI_FORM:
             entry = None if api_base else find_price_entry(name, f"{provider}/{bare}", bare)
@@ -160,6 +159,14 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
     entry = _openai_entry(bare)
     takes_schema = provider != TEXT_COMPLETION and entry is not None and entry.supports_response_schema
     return Route(bare, provider, key, base, takes_schema, None if base else entry)
+
+
+def _unknown(name: str, near: str | None) -> ModelNotFound:
+    return ModelNotFound(
+        f"unknown model {name!r}{f', did you mean {near!r}' if near else ''}: litellm knows no provider of "
+        "that name; put the provider first, as in 'openai/gpt-4o-mini', or 'openai/<name>' with --api-base for "
+        "your own server"
+    )
 
 
 def is_provider_name(name: str) -> bool:

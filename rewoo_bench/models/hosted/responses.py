@@ -336,6 +336,8 @@ class CountedUsage(NamedTuple):
 
     usage: Usage
     source: Literal["provider", "inconsistent"] = "provider"
+    is_reasoning_alone: bool = False
+    """Whether the output has the reasoning and, as far as it says, no visible reply."""
 
 
 def read_usage(usage: Any) -> Usage | None:
@@ -379,7 +381,9 @@ def count_usage(usage: Any) -> CountedUsage | None:
         total = sum((each.usage for each in whole), Usage())
         return CountedUsage(total, "provider" if is_consistent else "inconsistent")
     try:
-        return _counted(fields)
+        found = _counted(fields)
+        is_reasoning_alone = bool(found.usage.reasoning_tokens and not _count(fields, _OUTPUT))
+        return found._replace(is_reasoning_alone=is_reasoning_alone)
     except ValueError:
         return None
 

@@ -259,6 +259,9 @@ def read_completion(
             usage = openai_format.estimate_transcript(request.messages, said)
         else:
             usage = openai_format.estimate_chat(request.messages, request.tools, said, reply.tool_calls)
+    elif counted and counted.is_reasoning_alone and (reply.text or reply.tool_calls):
+        visible = openai_format.estimate_chat(request.messages, request.tools, reply.text, reply.tool_calls)
+        usage, source = usage + Usage(output_tokens=visible.output_tokens), "estimated"
     finish_reason = reply.finish_reason
     if rest:
         finish_reason = "stop"

@@ -67,6 +67,7 @@ from rewoo_bench.types import (
     ErrorResponse,
     Request,
     Usage,
+    UsageSource,
     WireRequest,
     WireResponse,
 )
@@ -205,12 +206,14 @@ class WireClient:
         if wire.path in COUNTING:
             return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
         text, counted = without(facts.text, secrets), facts.counted or CountedUsage(Usage())
-        usage, source = counted.usage, counted.source
+        usage = counted.usage
+        source: UsageSource = counted.source
         if not usage.input_tokens or (text and not usage.output_tokens and wire.path != EMBEDDINGS):
             usage = Usage(input_tokens=count_messages(request.messages), output_tokens=count_tokens(text))
-            cost = cost_of(usage, "estimated", route)
-        else:
-            cost = cost_of(usage, source, route)
+            source = "estimated"
+        elif counted.is_reasoning_alone and text:
+            usage, source = usage + Usage(output_tokens=count_tokens(text)), "estimated"
+        cost = cost_of(usage, source, route)
         model = "" if route.is_ours else facts.model
         reason = facts.finish_reason or "stop"
         return Completion(text, usage, reason, call_cost=cost, wire=response, answered_model=model)

@@ -96,7 +96,9 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     timed = data.only(data.rows[positive(data.rows, "latency_s")])
     names = timed.architectures
     if not names:
-        raise NothingToDraw("needs latency_s, which replayed and resumed questions lack")
+        imported = any(run.imported for run in data.manifests.values())
+        who = "the imported traces" if imported else "replayed and resumed questions"
+        raise NothingToDraw(f"needs latency_s, which {who} lack")
     titles = [timed.styles[name].wrapped(ROW) for name in names]
     figure, axes = style.sheet(height=style.tall_rows(titles))
     ends = column(timed.rows, "latency_s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.pairs import bounds, column
-from rewoo_bench.analysis.prices import sentence
+from rewoo_bench.analysis.prices import Pricing, sentence
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
+from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
@@ -56,8 +59,9 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     known = 0 < len(answered) < len(pairs) and (answered["up"] * answered["along"] > 0).any()
     return style.picture(
         figure,
-        f"{up.name} took {found.estimate:.2f} times the tokens of {along.name}",
-        f"Of mean tokens, paired by question; 95% interval {found.low:.2f} to {found.high:.2f}.",
+        _said(data, both),
+        f"{found.estimate:.2f} times in mean tokens, paired by question; 95% interval {found.low:.2f} to "
+        f"{found.high:.2f}.",
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
@@ -66,6 +70,13 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
         "An oracle is given the answers, so right and wrong aren't shown." if data.oracle else "",
         facts=data.facts(n=found.n),
     )
+
+
+def _said(data: PlotData, both: pd.DataFrame) -> str:
+    """What a comparison says of the tokens of two architectures, as a title."""
+    (pair,) = compare(both, intersect=True).pairs
+    named = replace(pair, a=data.styles[pair.a].name, b=data.styles[pair.b].name)
+    return verdict(named, Pricing())[0].removesuffix(".")
 
 
 def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:

@@ -193,12 +193,13 @@ class JournalReader:
         self.database = database
         self.beginnings = Beginnings(database)
 
-    def survey(self) -> tuple[int, Spent]:
-        """The number of calls, and what they cost. Raises `JournalError`."""
+    def survey(self, *, unfinished: bool = False) -> tuple[int, Spent]:
+        """The number of calls, and what they cost; of `unfinished` questions alone. Raises `JournalError`."""
         unpriced = "max(billed_tokens > 0 AND cost_usd IS NULL)"
         ((calls, tokens, cost_usd, unpriced),) = self.database.read(
             # Never less than nothing: somebody else's journal would raise the cap of who resumes it.
             f"SELECT count(*), sum(max(billed_tokens, 0)), sum(max(cost_usd, 0)), {unpriced} FROM calls"
+            + " WHERE task NOT IN (SELECT task FROM questions)" * unfinished
         )
         return calls, Spent(tokens or 0, cost_usd or 0.0, bool(unpriced))
 

@@ -197,7 +197,7 @@ def test_it_is_printed_as_before(tmp_path: Path, form: ClaimsFormat) -> None:
 def test_the_verdicts_come_first_and_the_details_on_demand(tmp_path: Path) -> None:
     lines = render_claims(small(tmp_path), "terminal", details=False).splitlines()
     assert lines[0].startswith("3 claims (one about two data sets counts as two): 3 undecided")
-    assert [line.split()[:2] for line in lines[7:10]] == [
+    assert [line.split()[:2] for line in lines[8:11]] == [
         ["tokens", "undecided"], ["better", "undecided"], ["failing", "undecided"],
     ]  # fmt: skip
     assert lines[-1].endswith("--details")

@@ -15,8 +15,10 @@ from comparison_rows import ENDINGS, GOLDEN, frame, small, system
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.comparison_tables import ORACLE_NOTE, ComparisonFormat, render_comparison, tables
+from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison, tables
 from rewoo_bench.analysis.prices import Pricing
+from rewoo_bench.analysis.summary import legend
+from rewoo_bench.config.names import ORACLE_ACCURACY
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,10 +28,10 @@ ROOT = Path(__file__).parents[3]
 def test_an_oracles_accuracy_carries_its_mark(model: str, form: ComparisonFormat) -> None:
     comparison = compare(frame(system(model=model), system("react", model=model)))
     shown = render_comparison(comparison, form)
-    assert ORACLE_NOTE in shown
+    assert ORACLE_ACCURACY in shown
     assert shown.count("]\\*" if form == "markdown" else "]*") == 2 * 2 + 2  # EM and F1 of either, and of the pair
     assert comparison.to_frame().query("measure == 'exact_match'")["meaningless"].tolist() == [True, True, True]
-    assert ORACLE_NOTE not in render_comparison(compare(frame(system(), system("react"))), form)
+    assert ORACLE_ACCURACY not in render_comparison(compare(frame(system(), system("react"))), form)
 
 
 def test_dollars_and_cached_tokens_are_those_of_the_one_price() -> None:
@@ -132,3 +134,9 @@ def test_a_mark_is_explained_where_one_is_shown(run: str) -> None:
     folder = ROOT / "results" / "study" / "runs" / run
     text = str(rewoo_bench.compare(folder))
     assert ("a rare event may be missing" in text) == ("]?" in text)
+
+
+def test_a_mark_is_explained_where_one_figure_alone_has_it() -> None:
+    rare = legend(["0.9 [0.6, 1.0]*?"], oracle=True)
+    assert [line[:1] for line in rare] == ["*", "?"]
+    assert legend(["0.9 [0.6, 1.0]*", "a?"], oracle=True) == rare[:1]

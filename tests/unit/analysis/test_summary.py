@@ -206,10 +206,11 @@ def test_of_few_solved_questions_what_one_costs_has_no_interval() -> None:
     assert "200 [under 15 solved]" in summary_table([one(rows)])
 
 
-def test_none_solved_is_said_with_what_one_costs_at_least() -> None:
+def test_none_solved_is_said_without_a_bound() -> None:
     found = one(scored(*[False] * 20)).tokens_per_solved
     assert (found.mean, found.high, found.n) == (None, None, 20)
-    assert f"none solved, so more than {found.low:,.0f}" in summary_table([one(scored(*[False] * 20))])
+    assert "none solved" in (shown := summary_table([one(scored(*[False] * 20))]))
+    assert f"{found.low:,.0f}" not in shown
 
 
 def test_an_oracle_solves_nothing_by_itself() -> None:

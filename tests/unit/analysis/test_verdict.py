@@ -70,7 +70,7 @@ def test_under_several_prices_a_few_questions_are_no_tie() -> None:
     ratio = Interval(0.86, 0.84, 0.89, 60, rare=True)
     under = [Under("d", "openai", {}, {}, None, (PairUnder("rewoo", "react", ratio, 0.1),))]
     assert verdict(Pair("d", "rewoo", "react", 60, 60, 0, False, ()), Pricing(), under) == [
-        "Under each of the 1 price react cost fewer dollars than rewoo, but a few questions make most of the spread."
+        "At 'openai' react cost fewer dollars than rewoo, but a few questions make most of the spread."
     ]
 
 

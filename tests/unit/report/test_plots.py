@@ -182,7 +182,8 @@ def test_the_ratio_is_that_of_the_comparison(chains: Path) -> None:
     rows = rewoo_bench.load(chains)
     compared = rewoo_bench.compare(rows[rows["architecture"] != "direct"], baseline="rewoo")
     found = compared.pairs[0]["total_tokens"].interval
-    assert f"ReAct took {found.estimate:.2f} times the tokens" in texts(picture)
+    assert picture.title.lower() == compared.verdicts[0].lower().removesuffix(".")
+    assert f"{found.estimate:.2f} times in mean tokens" in picture.caption
     assert f"95% interval {found.low:.2f} to {found.high:.2f}" in picture.caption
 
 
