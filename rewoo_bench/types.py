@@ -326,6 +326,8 @@ class Step:
     argument: str = ""
     observation: str = ""
     failed: bool = False
+    written: str = ""
+    """The argument as the model wrote it, where it names results of its own turn (`#1`)."""
 
 
 StopReason = Literal[

@@ -38,10 +38,15 @@ class Map(NamedTuple):
 
 
 MAPS = (
-    Map("law-cache", "A cache: the loop is cheaper", "openai:gpt-5-mini", {}),
-    Map("law-no-cache", "No cache: the plan, from a few look-ups on", "none:gpt-5-mini", {}),
-    Map("law-unread", "A cache, nothing to read: the plan, mostly", "openai:gpt-5-mini", {"reads": False}),
-    Map("law-reasoning", "A cache, and 200 reasoning tokens a call", "openai:gpt-5-mini", {"reasoning": 200}),
+    Map("law-cache", "Results are read, with a cache: the loop is cheaper", "openai:gpt-5-mini", {}),
+    Map("law-no-cache", "Results are read, no cache: the plan, from a few look-ups on", "none:gpt-5-mini", {}),
+    Map("law-unread", "Results are passed on, with a cache: the plan, mostly", "openai:gpt-5-mini", {"reads": False}),
+    Map(
+        "law-reasoning",
+        "Results are read, with a cache and reasoning: it depends",
+        "openai:gpt-5-mini",
+        {"reasoning": 200},
+    ),
 )
 
 

@@ -114,6 +114,8 @@ class Task:
     """Description of a tool; None is that of the bundled Search."""
     reasoning: float = 0
     """Reasoning tokens of every reply of a loop, a planner and a solver."""
+    readers_reason: bool = False
+    """Whether those of a step that reads have as many."""
     system: float = 0
     """Instructions of one's own, before every prompt but that of a step that reads."""
     loop_exemplars: float = 0
@@ -208,7 +210,8 @@ def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     for number in range(reads):
         own = 0.0 if number < task.breadth else sizes.reader  # the first reader of each strand runs at the same time
         prompt = sizes.reader + sizes.request + task.page
-        sent.append(Sent("tool", prompt, own, sizes.reader, sizes.reader, sizes.read + task.name))
+        reply = sizes.read + task.name + (task.reasoning if task.readers_reason else 0)
+        sent.append(Sent("tool", prompt, own, sizes.reader, sizes.reader, reply))
     is_lean = design in ("plan-unread", "rewoo-unread", "code")
     found = task.page * (look_ups - reads if is_lean else look_ups)
     found += task.breadth * (sizes.shown + _start(task)) + following * sizes.next_shown

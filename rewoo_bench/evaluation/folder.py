@@ -184,6 +184,7 @@ def trace(result: Any, run_id: str) -> dict[str, Any]:
                 "argument": step.argument,
                 "observation": step.observation,
                 "failed": step.failed,
+                **({"written": step.written} if step.written else {}),
             }
             for step in trajectory.steps
         ],

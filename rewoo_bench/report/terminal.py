@@ -176,7 +176,8 @@ def _step(step: Mapping[str, Any]) -> Text:
     text = Text.assemble((_cut(str(step["id"])), "dim"), " ", (_cut(str(step["tool"] or "")), "bold"))
     if step["failed"]:
         text.append(" failed", style="red")
-    for name, before, style in (("thought", "", "italic dim"), ("argument", "→ ", ""), ("observation", "", "dim")):
+    shown = (("thought", "", "italic dim"), ("written", "", ""), ("argument", "→ ", ""), ("observation", "", "dim"))
+    for name, before, style in shown:
         if step[name]:
             text.append(f"\n{before}{_cut(step[name])}", style=style)
     return text

@@ -130,7 +130,7 @@ def _with_starts(calls: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return shown
 
 
-_STEP = {"id": "", "thought": "", "tool": None, "argument": "", "observation": "", "failed": False}
+_STEP = {"id": "", "thought": "", "tool": None, "argument": "", "observation": "", "failed": False, "written": ""}
 _NOTES: dict[str, type] = {
     **dict.fromkeys(("turns", "drafts", "repaired"), list),
     **dict.fromkeys(("citations", "gateway"), dict),

@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Any
@@ -28,7 +29,7 @@ from typing import Any
 from pydantic import model_validator
 
 from rewoo_bench.events import at_place
-from rewoo_bench.runners.notation.arguments import Arguments, map_strings
+from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
 from rewoo_bench.runners.notation.plan import references as named_in
 from rewoo_bench.runners.notation.plan import substitute
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
@@ -180,7 +181,9 @@ async def _act_at_once(
                 fault = f"not run, since {_signs(failed)} failed"
         name = str(turn) if len(calls) == 1 else f"{turn}.{number}"
         with at_place(f"call {number}"):
-            steps[id_] = await turns.act(name, numbered[id_].name, given, fault=fault)
+            step = await turns.act(name, numbered[id_].name, given, fault=fault)
+            written = show_call(dict(numbered[id_].arguments)) if needs[id_] else ""
+            steps[id_] = replace(step, written=written)
 
     await in_order({id_: set() if id_ in faults else needed for id_, needed in needs.items()}, act, "ready")
     return [steps[id_] for id_ in numbered]

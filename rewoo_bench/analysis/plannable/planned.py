@@ -154,7 +154,7 @@ class _Segment:
             first = prompt
         for read in self.reads:
             prompt = sizes.reader + sizes.request + sum(map(self._found, read.results))
-            yield Sent("tool", prompt, 0.0, sizes.reader, sizes.reader, sizes.read + read.tokens)
+            yield Sent("tool", prompt, 0.0, sizes.reader, sizes.reader, sizes.read + read.tokens + self.loop.reasoning)
         yield self._solver(earlier.get("solver", 0.0), is_lean=is_lean)
 
     def _head(self, instructions: float, tool: float) -> float:

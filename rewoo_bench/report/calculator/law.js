@@ -43,11 +43,12 @@ function planRequests(design, task, sizes) {
   let head = task.system + sizes.planner + task.tools * toolTokens(task, sizes) + task.plan_exemplars;
   const plan = sizes.frame + task.breadth * (sizes.step + startTokens(task)) + following * sizes.next_step
     + reads * sizes.read_step;
+  const read = sizes.read + task.name + (task.readers_reason ? task.reasoning : 0);
   const sent = [{ input: head + task.question, own: 0, head, marked: head, output: plan + task.reasoning }];
   for (let number = 0; number < reads; number++) {
     const own = number < task.breadth ? 0 : sizes.reader;
     const input = sizes.reader + sizes.request + task.page;
-    sent.push({ input, own, head: sizes.reader, marked: sizes.reader, output: sizes.read + task.name });
+    sent.push({ input, own, head: sizes.reader, marked: sizes.reader, output: read });
   }
   let found = task.page * (lean ? lookUps - reads : lookUps);
   found += task.breadth * (sizes.shown + startTokens(task)) + following * sizes.next_shown;

@@ -36,6 +36,7 @@ def tasks(random: Random) -> list[Task]:
             tools=random.choice((1, 10, 50)),
             tool=random.choice((None, 100)),
             reasoning=random.choice((0, 200)),
+            readers_reason=random.random() < 0.3,
             system=random.choice((0, 800, 4000)),
             start=random.choice((None, 7)),
             loop_exemplars=random.choice((0, 500)),

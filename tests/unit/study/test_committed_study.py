@@ -84,8 +84,9 @@ def test_figures_of_right_answers_and_of_answered_questions_are_those_of_the_row
 @pytest.mark.parametrize("name", PAGES.values())
 def test_a_page_is_short_and_its_links_lead_somewhere(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8")
-    words = re.sub(r"^(\||    |<!--).*$|```.*?```", "", text, flags=re.MULTILINE | re.DOTALL)  # no tables, no code
-    assert len(words.split()) <= 700
+    without_code = re.sub(r"(?s)```.*?```", "", text)
+    words = re.sub(r"(?m)^(\||    |<!--).*$", "", without_code)
+    assert 300 < len(words.split()) <= 700
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (FOLDER / link).exists(), link
 
@@ -239,10 +240,9 @@ def test_what_the_page_says_of_several_questions_a_task_holds(committed: StudyRe
 
 def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
     """Its sentences on programs, strands and OpenAI's bill for tools."""
-    shapes = product(("none", "openai"), (1, 2, 4, 8, 16), (True, False))
-    for price, depth, reads in shapes:
-        usd = {name: each.usd for name, each in estimate(price, depth=depth, page=1500, reads=reads).costs.items()}
-        assert usd["code"] <= 1.02 * min(usd["loop"], usd["plan"])
+    for price, depth, page, reads in product(("none", "openai"), (1, 2, 4, 8, 16), (300, 1500), (True, False)):
+        usd = {name: each.usd for name, each in estimate(price, depth=depth, page=page, reads=reads).costs.items()}
+        assert usd["code"] < 1.03 * min(usd["loop"], usd["plan"])
     tokens = {name: each.total_tokens for name, each in estimate("none", depth=2, breadth=3, page=300).costs.items()}
     assert tokens["loop-one"] > 2 * tokens["plan"]
     assert tokens["loop"] == pytest.approx(tokens["plan"], rel=0.1)

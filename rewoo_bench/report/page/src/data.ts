@@ -104,6 +104,7 @@ export interface Step {
   argument?: string;
   observation?: string;
   failed: boolean;
+  written?: string; // the argument before results of its own turn were filled in
 }
 
 export interface PlanStep { id: string; tool: string; args?: string; depends_on: string[] }
