@@ -7,8 +7,8 @@ import httpx
 import pytest
 from aiohttp import web
 from dialect_server import DialectServer, Entry, Fault
-from gateway_agents import EACH_WAY, with_settings
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function
+from gateway_settings import EACH_WAY, with_settings
 from open_questions import open_question
 from web_server import serving_app
 
