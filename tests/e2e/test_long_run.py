@@ -1,4 +1,4 @@
-"""A run of 4,000 answers goes through every command that reads one."""
+"""A run of 4,000 answers goes through every command that reads one; by day it has 800."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from rewoo_bench.runs.folder import load
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def questions(request: pytest.FixtureRequest) -> int:
+    return 1000 if request.config.getoption("--nightly") else 200
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, questions: int) -> Path:
     folder = tmp_path_factory.mktemp("long") / "run"
-    arguments = ("--arch", "rewoo,react,direct,cot", "--dataset", "chain?hops=2", "-n", 1000, "--model", "oracle")
+    arguments = ("--arch", "rewoo,react,direct,cot", "--dataset", "chain?hops=2", "-n", questions, "--model", "oracle")
     assert quiet(*arguments, "--out", folder) == 0
     return folder
 
@@ -42,7 +47,7 @@ def test_every_command_reads_it(arguments: tuple[str, ...], run: Path, tmp_path:
     assert ended.value.code == 0
 
 
-def test_nothing_is_lost(run: Path) -> None:
+def test_nothing_is_lost(run: Path, questions: int) -> None:
     rows = load(run)
-    assert rows.groupby("architecture").size().tolist() == [1000] * 4
+    assert rows.groupby("architecture").size().tolist() == [questions] * 4
     assert rows["exact_match"].eq(1).all()
