@@ -78,6 +78,7 @@ def goes_on(waiting: Waiting, server: ModelServer, folder: str) -> None:
     assert sum(entry.usage is not None for entry in server.books) == QUESTIONS
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("number", "out"), [(signal.SIGINT, "here"), (signal.SIGTERM, "two words"), (signal.SIGHUP, "here")]
 )
