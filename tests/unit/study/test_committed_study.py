@@ -42,6 +42,7 @@ def test_the_committed_page_and_tables_are_what_the_committed_runs_give(committe
         assert f"{csv_text(table)}\n" == (FOLDER / f"{name}.csv").read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_the_independent_script_agrees_with_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     script = runpy.run_path(str(FOLDER.parents[1] / "scripts" / "recompute_study.py"))
     assert script["main"]([str(FOLDER)]) == 0
@@ -52,6 +53,7 @@ def test_the_main_runs_were_begun_as_declared(committed: StudyResults) -> None:
     assert {each.exploratory for each in committed.outcomes} == {None}
 
 
+@pytest.mark.nightly
 def test_the_oracles_runs_give_the_same_figures_here(tmp_path: Path) -> None:
     study = read_study(FOLDER / "study.toml")
     chosen = [each for each in study.cells if each.options.model == "oracle" and each.conditions.get("hops") == 2]
