@@ -84,7 +84,7 @@ def test_bench_and_evaluate_write_the_same_rows(tmp_path: Path) -> None:
     assert run.rows[same].to_dict("list") == results.to_frame()[same].to_dict("list")
     own, of_rows = (rewoo_bench.compare(each).to_frame() for each in (run, run.rows))
     paid = ["cost_usd", "usd_per_solved", "cached_input_tokens"]  # rows alone have no price
-    own, of_rows = (each[~each["measure"].isin(paid)].drop(columns="prices") for each in (own, of_rows))
+    own, of_rows = (each[~each["measure"].isin(paid)].drop(columns=["prices"]) for each in (own, of_rows))
     assert own.to_csv(index=False) == of_rows.to_csv(index=False)
 
 
