@@ -53,10 +53,9 @@ def _is_by_day(config: pytest.Config) -> bool:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    if not _is_by_day(config):
+    if config.getoption("--rest") or not _is_by_day(config):
         return None
-    has_slow = config.getoption("--all") or config.getoption("--rest")
-    slow = "" if has_slow else "slow tests are left out; pytest --all runs them; "
+    slow = "" if config.getoption("--all") else "slow tests are left out; pytest --all runs them; "
     return f"{slow}pytest --nightly runs every test"
 
 
@@ -111,7 +110,7 @@ def real_data() -> RealData:
     return find
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def repeats(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """How many of so many random trials are made: all of them with `--nightly`, else a fifth."""
     return (lambda trials: trials) if request.config.getoption("--nightly") else (lambda trials: -(-trials // 5))

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 NAMES = bundled_names("architectures")
 SLOWEST = ("llmcompiler", "plan-execute", "react-code", "rewoo-json", "rewoo-lazy")
+ENDS = ("answered", "step_limit", "invalid_plan", "empty_answer", "length_limit")
 Ask = Callable[[str], list[Result]]
 
 
@@ -58,14 +59,9 @@ def results(tmp_path_factory: pytest.TempPathFactory, questions: int) -> Ask:
 
         async def run() -> Results:
             return await evaluate(
-                "sample",
-                [str(folder / name)],
-                questions=questions,
-                concurrency=1,
-                on_event=watch,
-                out=kept / name,
-                answer_cache=kept / "answers",
-            )
+                "sample", [str(folder / name)], questions=questions, concurrency=1, on_event=watch,
+                out=kept / name, answer_cache=kept / "answers",
+            )  # fmt: skip
 
         made = list(anyio.run(run))
         for result in made:
@@ -85,13 +81,7 @@ def test_every_question_ends_in_a_typed_way(results: Ask, name: str, questions: 
     for result in results(name):
         assert result.error is None
         assert result.score is not None
-        assert result.trajectory.stop_reason in (
-            "answered",
-            "step_limit",
-            "invalid_plan",
-            "empty_answer",
-            "length_limit",
-        )
+        assert result.trajectory.stop_reason in ENDS
 
 
 @pytest.mark.parametrize("name", ["rewoo", "rewoo-react"])

@@ -12,10 +12,7 @@ from gateway_settings import EACH_WAY, with_settings
 from open_questions import open_question
 from web_server import serving_app
 
-pytestmark = [
-    pytest.mark.usefixtures("own_folder"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 FAULTS: list[Fault | None] = ["429", "500", "cut", "slow", "error body", "error first", None, "429"]
 STREAMED = tuple(name for name in EACH_WAY if name.endswith("_streamed"))
 
