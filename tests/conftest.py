@@ -19,14 +19,16 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, which reads it once
 
-# Files that take half of the time. A plain `pytest` leaves them out; `pytest --all` and a file's name run them.
-SLOW = """
-    test_agent_processes test_architectures test_claims_decide test_cluster test_copied_folders test_coverage
-    test_folders test_fuzz test_gateway_faults test_gateway_fields test_gateway_replay test_hostile_programs test_hub
-    test_installed_plugins test_killed test_linear_parsers test_live_page test_llama_server test_local_inputs
-    test_long_run test_mcp_servers test_mcp_tools test_nasty_replies test_new test_output test_plot_fit
-    test_program_runs test_readme_examples test_report_page test_rewoo_as_agent test_secrets test_signals
+# Files that take half of the time, the longest first, as CI begins them. A plain `pytest` leaves them out; `pytest
+# --all` and a file's name run them.
+SLOW_FILES = """
+    test_killed test_cluster test_architectures test_live_page test_agent_processes test_long_run test_signals
+    test_report_page test_mcp_servers test_mcp_tools test_output test_new test_hub test_secrets test_plot_fit
+    test_copied_folders test_gateway_faults test_folders test_readme_examples test_gateway_fields test_claims_decide
+    test_program_runs test_local_inputs test_hostile_programs test_llama_server test_nasty_replies
+    test_installed_plugins test_committed_study test_coverage test_gateway_replay test_linear_parsers test_rewoo_as_agent test_fuzz
 """
+SLOW = SLOW_FILES.split()
 
 settings.register_profile("any machine", deadline=None)  # a busy one is no fault
 settings.load_profile("any machine")
@@ -34,6 +36,7 @@ settings.load_profile("any machine")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the slow tests, too")
+    parser.addoption("--rest", action="store_true", help="run the slow tests and those of real rows, no others")
     parser.addoption("--nightly", action="store_true", help="every test, and all kills, flipped bits and other draws")
 
 
@@ -50,25 +53,38 @@ def _is_by_day(config: pytest.Config) -> bool:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    if not _is_by_day(config):
+    if config.getoption("--rest") or not _is_by_day(config):
         return None
     slow = "" if config.getoption("--all") else "slow tests are left out; pytest --all runs them; "
     return f"{slow}pytest --nightly runs every test"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of which no test runs is not imported: each worker would do so, which takes minutes of all of them."""
+    if not collection_path.match("test_*.py"):
+        return None
+    is_slow = collection_path.stem in SLOW
+    if config.getoption("--rest"):
+        text = collection_path.read_text(encoding="utf-8")
+        return not (is_slow or "pytest.mark.slow" in text or "real_data" in text) or None
+    return (is_slow and _is_by_day(config) and not config.getoption("--all")) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.stem in SLOW.split():
+        if item.path.stem in SLOW:
             item.add_marker("slow")
         if "real_data" in getattr(item, "fixturenames", ()):
             item.add_marker("data")
-    if not _is_by_day(config):
-        return
-    left_out = set(_only_at_night(items))
-    if not config.getoption("--all"):
+    left_out = set(_only_at_night(items)) if _is_by_day(config) else set()
+    if config.getoption("--rest"):
+        left_out |= {item for item in items if not {"slow", "data"} & {mark.name for mark in item.iter_markers()}}
+    elif _is_by_day(config) and not config.getoption("--all"):
         left_out |= {item for item in items if item.get_closest_marker("slow")}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
+    if config.getoption("--rest"):  # with --no-loadscope-reorder, a file that takes long isn't begun last
+        items.sort(key=lambda item: SLOW.index(item.path.stem) if item.path.stem in SLOW else -1)
 
 
 def _only_at_night(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
@@ -94,7 +110,7 @@ def real_data() -> RealData:
     return find
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def repeats(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """How many of so many random trials are made: all of them with `--nightly`, else a fifth."""
     return (lambda trials: trials) if request.config.getoption("--nightly") else (lambda trials: -(-trials // 5))

@@ -114,9 +114,9 @@ def publish_study(study: Study, folder: Path, out: Path, *, with_runs: bool = Tr
     Raises `SpecError` for a place of the page that names nothing, and `DataError` without any run.
     """
     results = read_results(study, folder)
-    page = page_of(results, folder)
     copies = [out / "runs" / each.cell.name for each in results.cells] if with_runs else []
     _check_replaceable(study, out, folder, copies)
+    page = page_of(results, folder)
     written: list[Path] = []
     reports = [each.cell.name for each in results.cells if each.cell.report and with_runs]
     texts = {

@@ -7,44 +7,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import openai.resources  # noqa: F401 - the SDK imports its parts on first use, which threads do at the same time
 from anthropic import Anthropic
+from gateway_settings import SETTINGS
 from openai import AuthenticationError, OpenAI
 
 Agent = Callable[..., str]
-
-
-@dataclass
-class Settings:
-    """What a test changes in its agents."""
-
-    timeout_s: float = 30.0
-    max_retries: int = 2
-    calls: int = 1
-    """Requests for a question, each different."""
-    on_event: Callable[[str, Any], None] = lambda question, event: None
-    """Gets each event of a stream as it arrives."""
-    include_usage: bool = False
-
-
-SETTINGS = Settings()
-
-
-@contextmanager
-def with_settings(**values: Any) -> Iterator[None]:
-    """Agents with other settings, inside."""
-    before = dict(vars(SETTINGS))
-    vars(SETTINGS).update(values)
-    try:
-        yield
-    finally:
-        vars(SETTINGS).clear()
-        vars(SETTINGS).update(before)
 
 
 @dataclass
@@ -200,7 +172,3 @@ messages, messages_streamed = _agent(_messages), _agent(_messages_streamed)
 gemini, gemini_streamed = _agent(_gemini), _agent(_gemini_streamed)
 everything, same_again, votes = _agent(_everything), _agent(_same_again), _agent(_votes)
 asks_for_ever, raises = _agent(_asks_for_ever), _agent(_raises)
-
-DIALECTS = ("chat", "completion", "responses", "messages")
-EACH_WAY = tuple(f"{dialect}{way}" for dialect in DIALECTS for way in ("", "_streamed"))
-FORMS = (*EACH_WAY, "gemini", "gemini_streamed")

@@ -12,8 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-import litellm  # noqa: F401 - imported here once, and not in each run
-import pyarrow.parquet  # noqa: F401 - the same
+import pyarrow.parquet  # noqa: F401 - imported here once, and not in each run
 
 import rewoo_bench.evaluation.run  # noqa: F401 - the same
 from rewoo_bench.cli.main import main

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 NAMES = bundled_names("architectures")
 SLOWEST = ("llmcompiler", "plan-execute", "react-code", "rewoo-json", "rewoo-lazy")
+ENDS = ("answered", "step_limit", "invalid_plan", "empty_answer", "length_limit")
 Ask = Callable[[str], list[Result]]
 
 
@@ -29,8 +30,13 @@ def without_the_slowest(names: Iterable[str]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
-    """Puts two questions to an architecture when a test first names it.
+def questions(request: pytest.FixtureRequest) -> int:
+    return 2 if any(item.get_closest_marker("nightly") for item in request.session.items) else 1
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, questions: int) -> Ask:
+    """Puts two questions, by day one, to an architecture when a test first names it.
 
     For the sake of slow machines with one exemplar each, which is a third of the prompts, half of the steps, and a
     quarter of the replans; and what rewoo was answered, rewoo-react and router, which ask the same, are answered again.
@@ -53,14 +59,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
 
         async def run() -> Results:
             return await evaluate(
-                "sample",
-                [str(folder / name)],
-                questions=2,
-                concurrency=1,
-                on_event=watch,
-                out=kept / name,
-                answer_cache=kept / "answers",
-            )
+                "sample", [str(folder / name)], questions=questions, concurrency=1, on_event=watch,
+                out=kept / name, answer_cache=kept / "answers",
+            )  # fmt: skip
 
         made = list(anyio.run(run))
         for result in made:
@@ -75,18 +76,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Ask:
 
 @pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", without_the_slowest(NAMES))
-def test_every_question_ends_in_a_typed_way(results: Ask, name: str) -> None:
-    assert len(results(name)) == 2
+def test_every_question_ends_in_a_typed_way(results: Ask, name: str, questions: int) -> None:
+    assert len(results(name)) == questions
     for result in results(name):
         assert result.error is None
         assert result.score is not None
-        assert result.trajectory.stop_reason in (
-            "answered",
-            "step_limit",
-            "invalid_plan",
-            "empty_answer",
-            "length_limit",
-        )
+        assert result.trajectory.stop_reason in ENDS
 
 
 @pytest.mark.parametrize("name", ["rewoo", "rewoo-react"])

@@ -9,8 +9,8 @@ import pytest
 from answering import KEY
 from command_runs import quiet
 from dialect_server import DialectServer, Entry, Fault
-from gateway_agents import FORMS, with_settings
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function, write_questions
+from gateway_settings import FORMS, with_settings
 
 pytestmark = [
     pytest.mark.usefixtures("own_folder"),
@@ -23,24 +23,22 @@ pytestmark = [
 def test_each_dialect_is_counted_to_the_token_and_its_replay_is_the_same() -> None:
     agents = [write_function(name) for name in FORMS]
     with DialectServer() as provider, with_settings(calls=2):
-        assert run_agents(provider, agents, "--concurrency", 16) == 0
+        assert run_agents(provider, agents, "--concurrency", 16, questions=4) == 0
     assert set(rows().stop_reason) == {"answered"}, list(rows().error.dropna())
     assert all(str(row.prediction).startswith(f"the river of {row.example_id}") for row in rows().itertuples())
     check_books(provider)
-    assert len(provider.books) == 16 * 2 * len(FORMS) == rows().llm_calls.sum()
+    assert len(provider.books) == 4 * 2 * len(FORMS) == rows().llm_calls.sum()
     assert set(calls().usage_source) == {"provider"}
     cached = sum(entry.tokens.cached for entry in provider.books)
     assert rows().cached_input_tokens.sum() == cached > 0
     assert {entry.headers["authorization"] for entry in provider.books} == {f"Bearer {KEY}"}
-    assert {trace["architecture"] for trace in traces() if "translated" in trace["notes"].get("gateway", {})} == {
-        "gemini",
-        "gemini-streamed",
-    }
+    translated = {trace["architecture"] for trace in traces() if "translated" in trace["notes"].get("gateway", {})}
+    assert translated == {"gemini", "gemini-streamed"}
     for file in (file for file in Path("out").rglob("*") if file.is_file()):
         assert KEY.encode() not in file.read_bytes(), file
     names = [word for agent in agents for word in ("--arch", agent.absolute())]
     with with_settings(calls=2):
-        dataset = ("--dataset", write_questions(16).absolute())
+        dataset = ("--dataset", write_questions(4).absolute())
         assert quiet(*names, *dataset, "--model", "replay/out", "--out", "again") == 0
     assert list(rows("again").prediction) == list(rows().prediction)
     assert list(rows("again").total_tokens) == list(rows().total_tokens)

@@ -7,15 +7,12 @@ import httpx
 import pytest
 from aiohttp import web
 from dialect_server import DialectServer, Entry, Fault
-from gateway_agents import EACH_WAY, with_settings
 from gateway_runs import calls, check_books, rows, run_agents, traces, write_function
+from gateway_settings import EACH_WAY, with_settings
 from open_questions import open_question
 from web_server import serving_app
 
-pytestmark = [
-    pytest.mark.usefixtures("own_folder"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 FAULTS: list[Fault | None] = ["429", "500", "cut", "slow", "error body", "error first", None, "429"]
 STREAMED = tuple(name for name in EACH_WAY if name.endswith("_streamed"))
 

@@ -12,8 +12,8 @@ import pytest
 from anthropic import AsyncAnthropic, AuthenticationError
 from command_runs import quiet
 from dialect_server import DialectServer
-from gateway_agents import with_settings
 from gateway_runs import check_books, rows, run_agents, write_function
+from gateway_settings import with_settings
 from mcp import Client, MCPError
 from openai import AsyncOpenAI, RateLimitError
 from parts import Told

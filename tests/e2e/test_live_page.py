@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,7 +27,7 @@ from rewoo_bench.report.live import step
 from rewoo_bench.testing.server import ModelServer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
-ROWS_S = 30.0  # within which new rows have to be there: two on a quiet machine
+ROWS_S = 120.0  # within which new rows have to be there: two on a quiet machine
 
 
 class View:
@@ -79,7 +80,9 @@ def browser_page() -> Iterator[Any]:
         pytest.skip("needs chromium (apt-get install chromium)")
     with playwright.sync_playwright() as browsers:
         browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser.new_page()
+        page = browser.new_page()
+        page.set_default_timeout(1000 * ROWS_S)
+        yield page
         browser.close()
 
 
@@ -190,7 +193,7 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, "it never came"
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def asked(server: ModelServer, *, at_once: int) -> list[str]:
@@ -204,9 +207,9 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         model = asked(server, at_once=2)
         arguments = ["--arch", "direct,cot", "-n", "100", *model, "--out", str(out)]
         running = start(*arguments, env={"OPENAI_API_KEY": KEY})
-        wait_for(lambda: (out / "journal.sqlite").exists(), 30)
+        wait_for(lambda: (out / "journal.sqlite").exists(), ROWS_S)
         shown = view(out.parent)
-        wait_for(lambda: rows(shown, "live") > 0, 30)
+        wait_for(lambda: rows(shown, "live") > 0, ROWS_S)
         server.latency_s = 1.0  # it isn't done before it is killed
         assert ", running" in facts(shown, "live")
         assert re.search(r">running: \d+ of 200 answers, (\d+ min|less than a minute) to go<", shown.get("")[1])
@@ -228,19 +231,26 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
 
 
 def test_the_page_in_a_browser_updates_itself(view: Callable[[Path], View], browser_page: Any, tmp_path: Path) -> None:
-    out = tmp_path / "runs" / "live"
-    with ModelServer(lambda request: "Answer: Neva", latency_s=0.2) as server:
+    out, is_open = tmp_path / "runs" / "live", Event()
+
+    def reply(request: dict[str, Any]) -> str:
+        if len(server.books) >= 3:
+            is_open.wait(2 * ROWS_S)
+        return "Answer: Neva"
+
+    with ModelServer(reply) as server:
         model = asked(server, at_once=1)
         running = start("--arch", "direct", "-n", "40", *model, "--out", str(out), env={"OPENAI_API_KEY": KEY})
-        wait_for(lambda: (out / "journal.sqlite").exists(), 30)
+        wait_for(lambda: (out / "journal.sqlite").exists(), ROWS_S)
         shown = view(out.parent)
-        wait_for(lambda: rows(shown, "live") > 0, 30)
+        wait_for(lambda: rows(shown, "live") > 0, ROWS_S)
         page = browser_page
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{shown.address}run/live/")
         page.wait_for_selector("body[data-page=ready]")
         count = int(page.locator(".count").inner_text().split()[0])
+        is_open.set()
         wait_for(lambda: int(page.locator(".count").inner_text().split()[0]) > count, ROWS_S)
         assert errors == []
         running.kill()

@@ -71,7 +71,7 @@ def test_a_prefix_is_found_again_after_another_prompt(server: LocalServer) -> No
     assert second["prompt_tokens_details"]["cached_tokens"] > 0.9 * first["prompt_tokens"]
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("asked_before", [0, 40, 300, -12])
 def test_an_answer_does_not_depend_on_how_much_is_cached(server: LocalServer, asked_before: int) -> None:
     prompt = f"{asked_before} is the number of this text. {PASSAGE}Q: Which city is this about?\nA:"

@@ -56,7 +56,7 @@ def test_a_gate_keeps_its_exit_code_where_nobody_reads(folder: str, budget: str,
     assert ended("gate", folder, "--budgets", f"{budget}.toml", closed=closed) == (code, "")
 
 
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("arguments", [["--help"], ["compare", "here"]])
 def test_a_command_is_silent_where_nobody_reads(folder: str, arguments: list[str]) -> None:
     assert ended(*arguments, closed="stdout") == (0, "")
@@ -99,7 +99,7 @@ TABLES: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("command", TABLES)
 def test_on_a_terminal_of_80_columns_no_row_of_a_table_is_wider(command: str, folder: str) -> None:
     """A real process on a pseudo-terminal; sentences wrap, rows of numbers don't."""

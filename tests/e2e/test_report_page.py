@@ -37,7 +37,7 @@ HOSTILE = [
     "javascript:window.hacked=1",
     "\u202egnp.exe\u202c and \u0000 NUL and \x1b[2J",
     "`${window.hacked = 1}` {{constructor.constructor('window.hacked=1')()}}",
-    "long " * 200_000,
+    "long " * 20_000,
 ]
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 from random import Random
+from time import sleep
 from typing import Any
 
 import pandas as pd
@@ -160,6 +161,7 @@ def test_a_second_interrupt_ends_at_once_and_loses_nothing_that_was_finished() -
             assert process.stderr is not None
             while len(slow.books) < 4:
                 assert process.poll() is None
+                sleep(0.01)
             process.send_signal(signal.SIGINT)
             lines = iter(process.stderr.readline, "")
             assert any("once more to stop at once" in line for line in lines)

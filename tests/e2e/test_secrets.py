@@ -75,6 +75,7 @@ def left_behind(*folders: Path) -> str:
     return "\n".join([*(path.read_bytes().decode("utf-8", "replace") for path in files), *tables])
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize(
     ("user_info", "password"),

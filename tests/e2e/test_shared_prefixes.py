@@ -60,7 +60,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "chain"
     names = "rewoo,rewoo-lazy,react-json,react,react-native,plan-execute,llmcompiler,rewoo-react,direct,cot"
     names += ",rewoo-code,react-code"
-    flags = ("--dataset", "chain?hops=1..6", "-n", "30", "--trials", "2", "--max-steps", "13", "--model", "oracle")
+    flags = ("--dataset", "chain?hops=1..6", "-n", "12", "--trials", "2", "--max-steps", "13", "--model", "oracle")
     assert quiet("--arch", names, *flags, "--out", folder) == 0
     return folder
 

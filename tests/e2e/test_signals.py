@@ -54,18 +54,8 @@ def slow(waiting: Waiting) -> Iterator[ModelServer]:
 
 
 def arguments(server: ModelServer, out: str, grace: float = 0.1) -> list[object]:
-    hosted = [
-        "--model",
-        "openai/test",
-        "--api-base",
-        server.api_base,
-        "--concurrency",
-        1,
-        "--grace",
-        grace,
-        "--no-report",
-    ]
-    return ["--arch", "direct", "-n", QUESTIONS, "--out", out, *hosted]
+    hosted = ("--model", "openai/test", "--api-base", server.api_base, "--concurrency", 1, "--grace", grace)
+    return ["--arch", "direct", "-n", QUESTIONS, "--out", out, *hosted, "--no-report"]
 
 
 def goes_on(waiting: Waiting, server: ModelServer, folder: str) -> None:
@@ -78,6 +68,7 @@ def goes_on(waiting: Waiting, server: ModelServer, folder: str) -> None:
     assert sum(entry.usage is not None for entry in server.books) == QUESTIONS
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("number", "out"), [(signal.SIGINT, "here"), (signal.SIGTERM, "two words"), (signal.SIGHUP, "here")]
 )

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 from typing import Any
 from zlib import crc32
 
@@ -327,6 +328,7 @@ def test_a_study_that_is_ended_goes_on_and_asks_nothing_twice(how: signal.Signal
             )
             while len(server.books) < reached:
                 assert process.poll() is None, process.communicate()
+                sleep(0.01)
             process.send_signal(how)
             process.communicate(timeout=60)
             assert process.returncode in ((3, 130) if how is signal.SIGINT else (-9,))  # 130: between two rounds

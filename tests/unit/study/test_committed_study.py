@@ -40,6 +40,7 @@ def test_the_committed_page_and_tables_are_what_the_committed_runs_give(committe
         assert f"{csv_text(table)}\n" == (FOLDER / f"{name}.csv").read_text(encoding="utf-8")
 
 
+@pytest.mark.nightly
 def test_the_independent_script_agrees_with_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     script = runpy.run_path(str(FOLDER.parents[1] / "scripts" / "recompute_study.py"))
     assert script["main"]([str(FOLDER)]) == 0
@@ -50,6 +51,7 @@ def test_the_main_runs_were_begun_as_declared(committed: StudyResults) -> None:
     assert {each.exploratory for each in committed.outcomes} == {None}
 
 
+@pytest.mark.nightly
 def test_the_oracles_runs_give_the_same_figures_here(tmp_path: Path) -> None:
     study = read_study(FOLDER / "study.toml")
     chosen = [each for each in study.cells if each.options.model == "oracle" and each.conditions.get("hops") == 2]
@@ -92,9 +94,10 @@ def test_a_page_is_short_and_its_links_lead_somewhere(name: str) -> None:
 
 
 def test_results_are_small() -> None:
-    """6,400 words without the study's templates, whose text is in what is made of them; 8 MB of runs."""
+    """4,000 words beside tables, without the study's templates, whose text is in what is made of them; 8 MB of runs."""
     pages = [path for path in FOLDER.parent.rglob("*.md") if path.name not in (*PAGES, "first-screen.md")]
-    assert sum(len(path.read_text("utf-8").replace("|", " ").split()) for path in pages) <= 6400
+    texts = (re.sub(r"(?m)^\|.*$", "", path.read_text("utf-8")) for path in pages)
+    assert sum(len(text.split()) for text in texts) <= 4000
     runs = (path for path in FOLDER.parent.rglob("*") if path.suffix in (".parquet", ".json", ".html", ".jsonl"))
     assert sum(path.stat().st_size for path in runs if "local" not in path.parts) <= 8_000_000
 

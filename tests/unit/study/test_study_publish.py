@@ -23,7 +23,7 @@ from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
-from rewoo_bench.study.outcomes import Decided, read_results
+from rewoo_bench.study.outcomes import Decided, StudyResults, read_results
 from rewoo_bench.study.publish import page_of, publish_study
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.tables import outcomes_table
@@ -118,6 +118,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
 
 
 @pytest.fixture(scope="module")
+def results(made: tuple[Study, Path]) -> StudyResults:
+    return read_results(*made)
+
+
+@pytest.fixture(scope="module")
 def published(made: tuple[Study, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the study; a test that might change it takes a copy."""
     folder = tmp_path_factory.mktemp("published") / "page"
@@ -125,10 +130,9 @@ def published(made: tuple[Study, Path], tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def test_a_figure_of_few_questions_has_the_mark_of_a_rare_event(made: tuple[Study, Path]) -> None:
+def test_a_figure_of_few_questions_has_the_mark_of_a_rare_event(results: StudyResults) -> None:
     """That figures are those of the rows, test_recompute_study.py holds against an independent script."""
-    study, folder = made
-    figures = read_results(study, folder).figures
+    figures = results.figures
     few = [figures[f"main-sample-oracle/{of}/total_tokens"] for of in ("rewoo", "react / rewoo")]
     assert [each.text[-1] for each in few] == ["?", "?"]  # of 12 questions a rare event may be missing
     assert not figures["main-sample-oracle/rewoo/exact_match"].text.endswith("?")  # Wilson's holds for few, too
@@ -136,18 +140,18 @@ def test_a_figure_of_few_questions_has_the_mark_of_a_rare_event(made: tuple[Stud
     assert figures["twice-sample-oracle/direct/flips"].n == 4
 
 
-def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path]) -> None:
-    study, folder = made
-    outcomes = read_results(study, folder).outcomes
+def test_outcomes_of_a_family_are_adjusted_together(made: tuple[Study, Path], results: StudyResults) -> None:
+    _, folder = made
+    outcomes = results.outcomes
     assert [each.outcome.name for each in outcomes] == ["tokens", "dollars", "accuracy"]
     *ratios, accuracy = outcomes
     assert [each.p_holm for each in ratios] == holm([each.p for each in ratios])
     assert accuracy.verdict_shown == "exploratory: an oracle's accuracy means nothing"
     assert math.isnan(accuracy.p_holm)
-    table = outcomes_table(read_results(study, folder)).set_index("outcome")
+    table = outcomes_table(results).set_index("outcome")
     assert table.loc["tokens", "verdict"] == "undecided"  # twelve questions are too few to rule out a rare event
     assert table.loc["accuracy", "margin"] == 0.05
-    page = page_of(read_results(study, folder), folder)
+    page = page_of(results, folder)
     assert "Asked: `oracle` (an oracle's accuracy means nothing)." in page
     assert re.search(r"^\| sample \| react \| 12 \| - \| [\d,]+ \[", page, flags=re.MULTILINE)
 
@@ -277,10 +281,8 @@ def test_the_same_runs_give_the_same_files(made: tuple[Study, Path], published: 
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert {path.name for path in files} >= {"README.md", "figures.csv", "map.png", "prices.png"}
     assert "accuracy.png" not in {path.name for path in files}  # an oracle's means nothing
-    assert [str(path) for path in files if path.suffix == ".html"] == [
-        "index.html",
-        "runs/twice-sample-oracle/report.html",
-    ]
+    pages = [str(path) for path in files if path.suffix == ".html"]
+    assert pages == ["index.html", "runs/twice-sample-oracle/report.html"]
     html = (tmp_path / "a/index.html").read_text()
     runs = [path.parent for path in files if path.name == "run.json"]
     assert html.count("<details") == len(runs)

@@ -66,7 +66,7 @@ async def test_a_step_of_plan_and_execute_is_its_plan_and_its_action() -> None:
 @pytest.mark.parametrize("failures", [0.0, 1.0])
 async def test_the_oracle_never_triggers_a_guard(failures: float) -> None:
     guarded = [f"{name}?repeat_guard=stop" for name in ("react", "react-native", "plan-execute", "rewoo-react")]
-    rows = (await evaluate("sample", guarded, model="oracle", tool_failure_rate=failures)).to_frame()
-    assert len(rows) == 400
+    rows = (await evaluate("sample", guarded, model="oracle", questions=25, tool_failure_rate=failures)).to_frame()
+    assert len(rows) == 100
     assert "repeated" not in set(rows["stop_reason"])
     assert not rows["loop_tokens"].any()
