@@ -338,6 +338,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "Results are passed on unread": {"reads": False},
     "A model reads each result, with 200 reasoning tokens a call, but in steps that read": {"reasoning": 200},
     "A model reads each result, with 200 reasoning tokens in every call": {"reasoning": 200, "readers_reason": True},
+    "A model reads each result, with 10 tools": {"tools": 10},
     "A model reads each result, with 50 tools": {"tools": 50},
 }
 
