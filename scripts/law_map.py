@@ -40,7 +40,6 @@ class Map(NamedTuple):
 MAPS = (
     Map("law-cache", "Results are read, with a cache: the loop is cheaper", "openai:gpt-5-mini", {}),
     Map("law-no-cache", "Results are read, no cache: the plan, from a few look-ups on", "none:gpt-5-mini", {}),
-    Map("law-unread", "Results are passed on, with a cache: the plan, mostly", "openai:gpt-5-mini", {"reads": False}),
     Map(
         "law-reasoning",
         "Results are read, with a cache and reasoning: it depends",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench import evaluate, load
 from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Design, Sizes, Task, cost, estimate
+from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Design, Sizes, Task, cost, estimate, large_tie
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.evaluation.folder import Result, Results
@@ -200,12 +200,12 @@ def _loop_sizes(measured: Sequence[tuple[Task, Result]], tool: float) -> Sizes:
             if step.tool == "Search":
                 turns.setdefault(step.id.partition(".")[0], []).append(count_tokens(step.observation))
         agents.append(sent[0].input_tokens - count_tokens(result.task.example.question) - tool)
-        answers.append(_written(sent[-1]) - task.name)
+        answers.append(_written(sent[-1]) - (task.name or 0))
         answered = zip(sent[:-1], sent[1:], turns.values(), strict=True)
         for turn_number, (usage, following, pages) in enumerate(answered):
             together = len(pages) > task.breadth  # later calls take the results of earlier ones
             named = task.breadth if together else len(pages)
-            asked = task.start if together or turn_number % task.depth == 0 else task.name
+            asked = task.start if together or turn_number % task.depth == 0 else task.name or 0
             assert asked is not None
             calls.append((_written(usage) - named * asked, named, len(pages) - named))
             added.append(
@@ -237,13 +237,13 @@ def _plan_sizes(design: Design, measured: Sequence[tuple[Task, Result]], tool: f
         lasts = pages[task.depth - 1 :: task.depth] if task.reads and design in LEAN else pages
         planners.append(planner.input_tokens - question - tool)
         plans.append((_written(planner) - breadth * start, breadth, following, reads))
-        rest = solver.input_tokens - asked * question - sum(lasts) - breadth * start - reads * task.name
+        rest = solver.input_tokens - asked * question - sum(lasts) - breadth * start - reads * (task.name or 0)
         found.append((rest, breadth, following, reads))
-        answers.append(_written(solver) - task.name)
+        answers.append(_written(solver) - (task.name or 0))
         if readers := [call.usage for call in _model_calls(result, "tool")]:
             read_pages = sum(pages) - sum(pages[task.depth - 1 :: task.depth])
             requests.append((sum(each.input_tokens for each in readers) - read_pages) / len(readers))
-            read.append(np.mean([each.output_tokens for each in readers]) - task.name)
+            read.append(np.mean([each.output_tokens for each in readers]) - (task.name or 0))
     frame, step, next_step, read_step = _fit(*np.array(plans).T)
     head, shown, next_shown, shown_read = _fit(*np.array(found).T)
     return Sizes(
@@ -316,8 +316,8 @@ def page(table: pd.DataFrame) -> str:
     lines += ["", "## How far it is from the oracle", ""]
     lines += [
         f"{len(table):,} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of {table['page'].min():.0f} to "
-        f"{table['page'].max():,.0f} tokens that are read or passed on, with and without reasoning; 8 or 24 questions "
-        "each ([law.csv](law.csv)). The law gets the depth, the breadth and the mean tokens of questions, names and "
+        f"{table['page'].max():,.0f} tokens that are read, or of 3 to 6 that are passed on, with and without "
+        "reasoning; 8 or 24 questions each ([law.csv](law.csv)). The law gets the depth, the breadth and the mean tokens of questions, names and "
         "results; its other sizes come from chains of up to three look-ups. It makes as many calls as the oracle in "
         "every cell. The largest error of each design:",
         "",
@@ -332,10 +332,9 @@ def page(table: pd.DataFrame) -> str:
     return "\n".join([*lines, *markdown_table(cells)]) + "\n"
 
 
-DEPTHS, PAGES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000)
+DEPTHS, PAGES, VALUES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000), (5, 20, 50)
 SHAPES: dict[str, dict[str, Any]] = {
     "A model reads each result": {},
-    "Results are passed on unread": {"reads": False},
     "A model reads each result, with 200 reasoning tokens a call, but in steps that read": {"reasoning": 200},
     "A model reads each result, with 200 reasoning tokens in every call": {"reasoning": 200, "readers_reason": True},
     "A model reads each result, with 10 tools": {"tools": 10},
@@ -359,20 +358,31 @@ def _tables() -> list[str]:
             ratios = [[_ratio(price, depth, page, shape) for price in PRICES[:2]] for page in PAGES]
             cells.append([str(depth), *(" – ".join(f"{ratio:.2f}" for ratio in pair) for pair in ratios)])
         lines += ["", f"## {title}", "", *markdown_table(cells)]
-    lines += ["", "## The tie", ""]
+    lines += ["", "## Results are passed on", ""]
     lines += [
-        "Look-ups in sequence from which on the plan is cheaper, where a model reads each result; with pages that "
-        "outweigh all else it is 2 / r, where r is the price of cached input by that of fresh input. None: there is "
-        f"no such number up to {MOST_DEPTH}.",
+        "The next call takes the whole result, an id or a number of 5, 20 or 50 tokens, which a plan passes on with a "
+        "placeholder. Of a long result of which a call takes a field, a program alone can do that; for a plan in JSON "
+        "it has to be read.",
         "",
     ]
-    cells = [["price", "r", *(f"{page:,}" for page in PAGES), "2 / r"]]
+    cells = [["d", *(f"{tokens} tokens" for tokens in VALUES)]]
+    for depth in DEPTHS:
+        pairs = [[_ratio(price, depth, tokens, {"reads": False}) for price in PRICES[:2]] for tokens in VALUES]
+        cells.append([str(depth), *(" – ".join(f"{ratio:.2f}" for ratio in pair) for pair in pairs)])
+    lines += [*markdown_table(cells), "", "## The tie", ""]
+    lines += [
+        "Look-ups in sequence from which on the plan is cheaper, where a model reads each result; with results that "
+        "outweigh all else it is 2 / r, where r is the price of cached input by that of fresh input, or less where "
+        f"writing to the cache costs (law.py has the formula). None: there is no such number up to {MOST_DEPTH}. A "
+        "single look-up is cheaper by plan, too, where writing costs.",
+        "",
+    ]
+    cells = [["price", *(f"{page:,}" for page in PAGES), "much larger"]]
     for name in TIES:
         tariff = named_tariff(name)
-        r = tariff.cache_read / tariff.input if tariff.rule else 1.0
         ties = [estimate(name, depth=4, page=page).tie for page in PAGES]
         shown = ["none" if each is None else f"{each:.1f}" for each in ties]
-        cells.append([tariff.name, f"{r:.2f}", *shown, f"{2 / r:.0f}"])
+        cells.append([tariff.name, *shown, f"{large_tie(tariff):.1f}"])
     return [*lines, *markdown_table(cells), "", *_tools_as_billed()]
 
 

@@ -5,15 +5,15 @@
     cost("plan", task, tariff).usd                      # dollars under a price and its cache rule
     estimate(depth=4, page=1500).sentence               # which is cheaper, and from where on the plan is
 
-A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With large pages
-and one strand, and cached input for r times the price of fresh input,
+A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With results that
+outweigh all else and one strand, and input that costs r times as much where it is cached,
 
-    loop / plan = (d + r d (d - 1) / 2) / (2 d - 1)     where a model has to read each page: a tie at d = 2 / r
-    loop / plan = 1 + r (d - 1) / 2                     where results are passed on unread, or the solver reads none
-                                                        that a step has read: the plan is never dearer
+    loop / plan = (d + r d (d - 1) / 2) / (2 d - 1)
 
-since a loop sends every page again with each later call, and a plan reads every page twice: in the step that reads it,
-and in its solver. `results/law.md` holds the law against the oracle.
+where a model has to read each result: a tie at d = 2 / r, or elsewhere where writing costs (`large_tie`). A loop sends
+every result again with each later call; a plan sends nearly every result twice, to the step that reads it and to its
+solver. Where a call takes the whole result before it, a placeholder passes it on, and a loop's model has to write it out.
+`results/law.md` holds the law against the oracle.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ Design = Literal["loop", "loop-one", "loop-references", "react", "plan", "plan-u
 use each other's results; react: text, one call a turn. plan: JSON, its solver sees every result; plan-unread: those
 that no step has read; rewoo, rewoo-unread: the same as text. code: a program, which prints what no step has read."""
 DESIGNS: tuple[Design, ...] = get_args(Design)
+_NAME = 5
+"""Tokens of a title or an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,12 @@ class Task:
     page: float = 300
     """A look-up's result."""
     reads: bool = True
-    """Whether a model has to read a result before the next call can be written; else it is passed on as it is."""
+    """Whether a model has to read a result before the next call can be written; else the next call takes all of it."""
     question: float = 20
-    name: float = 5
-    """What a call asks for, what a step reads, and the answer."""
+    name: float | None = None
+    """What a call asks for, what a step reads, and the answer; None is 5, and the result where that is passed on."""
     start: float | None = None
-    """What the first call of a strand asks for, which the question names; None is `name`."""
+    """What the first call of a strand asks for, which the question names; None is `name`, or 5 where that is None."""
     tools: int = 1
     """Tools that are listed beside the one that reads (`LLM`)."""
     tool: float | None = None
@@ -189,9 +191,9 @@ def _loop(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     for turn, calls in enumerate([*turns, 0]):
         prompt = head + task.question + trace
         named = task.breadth if passes_on and calls else calls
-        name = _start(task) if turn % task.depth == 0 or passes_on else task.name
+        name = _start(task) if turn % task.depth == 0 or passes_on else _name(task)
         written = named * (sizes.call + name) + (calls - named) * sizes.next_call
-        reply = written if calls else sizes.answer + task.name
+        reply = written if calls else sizes.answer + _name(task)
         sent.append(Sent("agent", prompt, sent[-1].input if sent else 0.0, head, prompt, reply + task.reasoning))
         trace += sizes.turn + written + calls * (sizes.seen + task.page)
     return sent
@@ -210,15 +212,15 @@ def _plan(design: Design, task: Task, sizes: Sizes) -> list[Sent]:
     for number in range(reads):
         own = 0.0 if number < task.breadth else sizes.reader  # the first reader of each strand runs at the same time
         prompt = sizes.reader + sizes.request + task.page
-        reply = sizes.read + task.name + (task.reasoning if task.readers_reason else 0)
+        reply = sizes.read + _name(task) + (task.reasoning if task.readers_reason else 0)
         sent.append(Sent("tool", prompt, own, sizes.reader, sizes.reader, reply))
     is_lean = design in ("plan-unread", "rewoo-unread", "code")
     found = task.page * (look_ups - reads if is_lean else look_ups)
     found += task.breadth * (sizes.shown + _start(task)) + following * sizes.next_shown
-    found += reads * (sizes.shown_read + task.name)
+    found += reads * (sizes.shown_read + _name(task))
     head = task.system + sizes.solver
     prompt = head + sizes.asked * task.question + found
-    sent.append(Sent("solver", prompt, 0.0, head, head, sizes.answer + task.name + task.reasoning))
+    sent.append(Sent("solver", prompt, 0.0, head, head, sizes.answer + _name(task) + task.reasoning))
     return sent
 
 
@@ -226,8 +228,16 @@ def _tool(task: Task, sizes: Sizes) -> float:
     return sizes.tool if task.tool is None else task.tool
 
 
+def _name(task: Task) -> float:
+    if task.name is not None:
+        return task.name
+    return _NAME if task.reads else task.page
+
+
 def _start(task: Task) -> float:
-    return task.name if task.start is None else task.start
+    if task.start is not None:
+        return task.start
+    return _NAME if task.name is None else task.name
 
 
 def in_sequence(design: Design, task: Task) -> int:
@@ -306,6 +316,16 @@ def tie(
             found = depth - 1 + before / (before - ahead)
         before = ahead
     return found
+
+
+def large_tie(tariff: Tariff) -> float:
+    """Look-ups in sequence from which on the plan is cheaper where results outweigh all else and have to be read."""
+    r = tariff.cache_read / tariff.input if tariff.rule else 1.0
+    write = (tariff.cache_write or tariff.input) / tariff.input if tariff.rule else 1.0
+    fresh = write if tariff.rule and tariff.rule.kind == "automatic" else 1.0  # a plan's results have no mark
+    # write d + r d (d - 1) / 2 = fresh (2 d - 1)
+    half = (2 * fresh - write + r / 2) / r
+    return half + math.sqrt(half**2 - 2 * fresh / r)
 
 
 def _ahead(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "plan", *, tools_as_billed: bool) -> float:

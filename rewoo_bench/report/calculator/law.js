@@ -9,8 +9,12 @@ function toolTokens(task, sizes) {
   return task.tool === null ? sizes.tool : task.tool;
 }
 
+function nameTokens(task) {
+  return task.name !== null ? task.name : task.reads ? 5 : task.page;
+}
+
 function startTokens(task) {
-  return task.start === null ? task.name : task.start;
+  return task.start !== null ? task.start : task.name === null ? 5 : task.name;
 }
 
 function loopRequests(design, task, sizes) {
@@ -25,9 +29,9 @@ function loopRequests(design, task, sizes) {
   for (const [turn, calls] of [...turns, 0].entries()) {
     const prompt = head + task.question + trace;
     const named = passesOn && calls ? task.breadth : calls;
-    const name = turn % task.depth === 0 || passesOn ? startTokens(task) : task.name;
+    const name = turn % task.depth === 0 || passesOn ? startTokens(task) : nameTokens(task);
     const written = named * (sizes.call + name) + (calls - named) * sizes.next_call;
-    const reply = calls ? written : sizes.answer + task.name;
+    const reply = calls ? written : sizes.answer + nameTokens(task);
     const own = sent.length ? sent[sent.length - 1].input : 0;
     sent.push({ input: prompt, own, head, marked: prompt, output: reply + task.reasoning });
     trace += sizes.turn + written + calls * (sizes.seen + task.page);
@@ -43,7 +47,7 @@ function planRequests(design, task, sizes) {
   let head = task.system + sizes.planner + task.tools * toolTokens(task, sizes) + task.plan_exemplars;
   const plan = sizes.frame + task.breadth * (sizes.step + startTokens(task)) + following * sizes.next_step
     + reads * sizes.read_step;
-  const read = sizes.read + task.name + (task.readers_reason ? task.reasoning : 0);
+  const read = sizes.read + nameTokens(task) + (task.readers_reason ? task.reasoning : 0);
   const sent = [{ input: head + task.question, own: 0, head, marked: head, output: plan + task.reasoning }];
   for (let number = 0; number < reads; number++) {
     const own = number < task.breadth ? 0 : sizes.reader;
@@ -52,10 +56,10 @@ function planRequests(design, task, sizes) {
   }
   let found = task.page * (lean ? lookUps - reads : lookUps);
   found += task.breadth * (sizes.shown + startTokens(task)) + following * sizes.next_shown;
-  found += reads * (sizes.shown_read + task.name);
+  found += reads * (sizes.shown_read + nameTokens(task));
   head = task.system + sizes.solver;
   const input = head + sizes.asked * task.question + found;
-  sent.push({ input, own: 0, head, marked: head, output: sizes.answer + task.name + task.reasoning });
+  sent.push({ input, own: 0, head, marked: head, output: sizes.answer + nameTokens(task) + task.reasoning });
   return sent;
 }
 

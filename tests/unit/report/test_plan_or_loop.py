@@ -39,6 +39,7 @@ def tasks(random: Random) -> list[Task]:
             readers_reason=random.random() < 0.3,
             system=random.choice((0, 800, 4000)),
             start=random.choice((None, 7)),
+            name=random.choice((None, 9)),
             loop_exemplars=random.choice((0, 500)),
         )
         for _ in range(40)
