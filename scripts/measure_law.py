@@ -315,11 +315,11 @@ def page(table: pd.DataFrame) -> str:
     lines = ["<!-- made by scripts/measure_law.py page -->", "", "# Plan or loop: the law", "", *_tables()]
     lines += ["", "## How far it is from the oracle", ""]
     lines += [
-        f"{len(table):,} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of {table['page'].min():.0f} to "
+        f"{len(table):,} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of up to "
         f"{table['page'].max():,.0f} tokens that are read, or of 3 to 6 that are passed on, with and without "
-        "reasoning; 8 or 24 questions each ([law.csv](law.csv)). The law gets the depth, the breadth and the mean tokens of questions, names and "
-        "results; its other sizes come from chains of up to three look-ups. It makes as many calls as the oracle in "
-        "every cell. The largest error of each design:",
+        "reasoning; 8 or 24 questions each ([law.csv](law.csv)). The law gets the depth, the breadth and the mean "
+        "tokens of questions, names and results; its other sizes come from chains of up to three look-ups. It makes "
+        "as many calls as the oracle in every cell. The largest error of each design:",
         "",
     ]
     off = {"tokens": table["tokens_law"] / table["tokens"] - 1}

@@ -12,7 +12,7 @@ outweigh all else and one strand, and input that costs r times as much where it 
 
 where a model has to read each result: a tie at d = 2 / r, or elsewhere where writing costs (`large_tie`). A loop sends
 every result again with each later call; a plan sends nearly every result twice, to the step that reads it and to its
-solver. Where a call takes the whole result before it, a placeholder passes it on, and a loop's model has to write it out.
+solver. Where a call takes the whole result before it, a placeholder passes it on; a loop's model has to write it out.
 `results/law.md` holds the law against the oracle.
 """
 

@@ -90,6 +90,11 @@ def _doubt(ratio: Interval) -> str:
     return f", but {few if ratio.n < FEWEST else 'a few questions make most of the spread'}"
 
 
+def _for(interval: Interval) -> str:
+    """Behind `too close to call`, where that may be for lack of questions: ` with 5 questions`."""
+    return f" with {counted(interval.n, 'question')}" if interval.n < FEWEST else ""
+
+
 def _of_several(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under]) -> list[str]:
     """Of pairs of which none is a loop and a plan: the differences that are surest, or that none is shown."""
     said = [each for pair in pairs for each in _said(pair, pricing, under)]
@@ -107,7 +112,7 @@ def _of_several(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under])
 def accuracy(score: Effect, pair: Pair) -> str:
     """The sentence on exact match."""
     if not score.p_holm < ALPHA:
-        return f"In accuracy {pair.b} and {pair.a} are too close to call."
+        return f"In accuracy {pair.b} and {pair.a} are too close to call{_for(score.interval)}."
     points = score.interval.estimate
     better, worse = (pair.b, pair.a) if points > 0 else (pair.a, pair.b)
     return f"{better} is more accurate than {worse}, by about {two_digits(100 * abs(points))} points of exact match."
@@ -118,7 +123,7 @@ def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str
     ratio = effect.interval
     if not effect.p_holm < ALPHA or not math.isfinite(ratio.estimate):
         start = f"{where}{pair.b} and {pair.a}" if where else f"In {unit} {pair.b} and {pair.a}"
-        return f"{start} are too close to call{f' in {unit}' if where else ''}."
+        return f"{start} are too close to call{f' in {unit}' if where else ''}{_for(ratio)}."
     times = two_digits(ratio.estimate)
     said = f"{where}{pair.b} {took} about {times} times the {unit} of {pair.a}"
     if float(times) == 1:

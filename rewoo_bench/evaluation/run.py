@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
@@ -72,8 +72,7 @@ from rewoo_bench.evaluation.trust import remember, was_begun_here
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
-from rewoo_bench.runs.columns import CALLS
-from rewoo_bench.runs.folder import CALLS_FILE, read_table
+from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.journal.prefixes import common_prefixes
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest, PrefixFacts, resume_command, write_manifest
@@ -337,9 +336,10 @@ async def _write_tables(
 
 def _never_called(folder: Path, architectures: Iterable[ArchitectureFacts]) -> dict[str, dict[str, int | None]]:
     """The tools that no call in calls.parquet is of; those that ask a model aren't tool calls there."""
-    calls = read_table(folder / CALLS_FILE, CALLS, columns=["architecture", "kind", "name"])
-    of_tools = calls.filter(pc.equal(calls["kind"], "tool")).group_by(["architecture", "name"]).aggregate([])
-    called = set(zip(of_tools["architecture"].to_pylist(), of_tools["name"].to_pylist(), strict=True))
+    called = set[tuple[str, str]]()
+    with pq.ParquetFile(folder / CALLS_FILE) as file:
+        for batch in file.iter_batches(columns=["architecture", "kind", "name"]):
+            called |= {(row["architecture"], row["name"]) for row in batch.to_pylist() if row["kind"] == "tool"}
     found: dict[str, dict[str, int | None]] = {}
     for each in architectures:
         for tool in each.tools:

@@ -84,8 +84,8 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
         options = facts.get("options", {})
         if len(options.get("architectures", ())) == len(kept):
             facts["options"] = {**options, "architectures": [*compress(options["architectures"], kept)]}
-    if "shared_prefixes" in facts:
-        facts["shared_prefixes"] = {name: of for name, of in facts["shared_prefixes"].items() if name not in without}
+    for by_architecture in {"shared_prefixes", "never_called"} & facts.keys():
+        facts[by_architecture] = {name: of for name, of in facts[by_architecture].items() if name not in without}
     write_manifest(out, manifest_of(file_names(facts)))
     for name, table in tables.items():
         with replaced(out / name, follows=False) as opened:

@@ -237,7 +237,7 @@ def test_all_commands_say_the_same_of_a_published_run(tmp_path: Path) -> None:
     for what, name in names.items():
         said.append(("study", f"react {name}", figures[f"{PUBLISHED.name}/react {what}"].text))
     said.append(("study", "react - rewoo: EM", figures["accuracy/hotpotqa/qwen"].text))
-    page = (STUDY / "README.md").read_text("utf-8")
+    page = (STUDY / "papers.md").read_text("utf-8")
     line = next(line for line in page.splitlines() if "run in three sentences" in line)
     said.append(("study's page", "what it comes to", line.partition("declared: ")[2]))
     assert contradictions(said) == []

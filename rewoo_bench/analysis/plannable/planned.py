@@ -6,9 +6,10 @@
 
 A plan is made where the user has spoken, and anew where a result decided which call comes next; a program decides that
 itself. Of each later value that a call takes out of a result, one call of a model reads the result, unless the value is
-the whole result or a field of it: a placeholder passes that on. A value that stands nowhere is read out of the results
-of the turn before. A solver answers; a lean plan's sees no result that a step has read. Plans are those of the bundled
-architectures, after the agent's own instructions and tools; what they call and find is what the loop called and found.
+the whole result: a placeholder passes that on. A program also takes fields and items. A value that stands nowhere is
+read out of the results of the turn before. A solver answers; a lean plan's sees no result that a step has read. Plans
+are those of the bundled architectures, after the agent's own instructions and tools; what they call and find is what
+the loop called and found.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _starts(task: TracedTask, steps: Sequence[int], way: Way) -> list[int]:
 
 def reads_of(task: TracedTask, steps: Sequence[int], starts: Sequence[int], way: Way) -> Iterator[Read]:
     """The results of a segment that a model has to read before a later call can be written, turn by turn."""
-    read: tuple[How, ...] = ("part",) if way == "code" else ("choice", "part")
+    read: tuple[How, ...] = ("part",) if way == "code" else ("field", "choice", "part")
     needed: dict[tuple[int, tuple[int, ...]], int] = {}
     for position in steps:
         step, start = task.steps[position], max(each for each in starts if each <= position)
@@ -227,7 +228,12 @@ def graph(task: TracedTask) -> Iterator[tuple[int, tuple[int, ...], int]]:
 
 
 def passed_on(task: TracedTask) -> set[int]:
-    """Positions of the results out of which a placeholder passes a value on."""
+    """Positions of the results that a later call takes as a whole, but where its own call had the value already."""
     starts = (task.starts[step.segment] for step in task.steps)
-    copied = (value.copied_from(start) for step, start in zip(task.steps, starts, strict=True) for value in step.values)
-    return {source.step for sources in copied for source in sources if source.how in ("whole", "field")}
+    values = [(value, start) for step, start in zip(task.steps, starts, strict=True) for value in step.values]
+    return {
+        source.step
+        for value, start in values
+        for source in value.copied_from(start)
+        if source.how == "whole" and (value.asked is None or value.asked > source.step)
+    }

@@ -20,11 +20,14 @@ from rewoo_bench.text.words import counted
 
 ASSUMPTIONS = (
     "an estimate by the law of plan and loop, no measurement. It takes for granted that a planner foresees which calls "
-    "are needed, that plans have no faults, and that a value which stands in an earlier text comes from there"
+    "are needed, that plans have no faults, and that a value which stands in an earlier text comes from there. A "
+    "result that only decided which call comes next counts as read where an error, an empty result or another trial "
+    "shows it"
 )
 OF_WAYS = (
-    "a plan: JSON, without exemplars, made anew where an error, an empty result or another trial shows that a result "
-    "decided the next call; a lean plan: its solver sees no result that a step has read; a program: decides by itself"
+    "×: of the loop's; a plan: JSON, without exemplars, made anew where an error, an empty result or another trial "
+    "shows that a result decided the next call; a lean plan: its solver sees no result that a step has read; a "
+    "program: decides by itself"
 )
 OF_RARE = f"{RARE} {A_RARE_EVENT}: few tasks make most of the spread"
 FEWEST_TASKS = 10
@@ -71,8 +74,8 @@ def reading(found: Plannable, architecture: str) -> str:
     read = share(calls["is_read"], np.ones(len(calls)), calls["example_id"])
     passed = share(calls["is_passed_on"], np.ones(len(calls)), calls["example_id"])
     return (
-        f"{architecture}: {read.estimate:.0%} of the results had to be read by a model before a later call could be "
-        f"written; {passed.estimate:.0%} can be passed on unread, and no later call takes anything out of the others."
+        f"{architecture}: out of {read.estimate:.0%} of the results a model had to read what a later call takes, and "
+        f"{passed.estimate:.0%} can be passed on as they are; no later call takes anything out of the others."
     )
 
 
@@ -86,6 +89,8 @@ def verdict(found: Plannable, architecture: str, price: str) -> str:
     where = f"{'without a cache' if rule == SHOWN['none'] else f'under {rule}'}, at {model}'s prices"
     plan, program = (f"{WAYS[way]} {own[way]['ratio']:.2f}" for way in ("plan", "code"))
     said = f"{architecture}: {where}, the law gives {plan} times the dollars of the loop and {program}."
+    if own["plan"]["n"] < FEWEST_TASKS:
+        return f"{said} {counted(own['plan']['n'], 'task')} are too few to tell more."
     return f"{said} {_shows(own)}"
 
 
@@ -93,15 +98,16 @@ def _shows(own: Mapping[Any, Mapping[Any, Any]]) -> str:
     """What the estimate shows with the error that was measured where planners were run."""
     took = errors()
     took = took[took["measure"].str.startswith("usd:")]
-    enough = [way for way in WAYS if own[way]["n"] >= FEWEST_TASKS]
     off = {way: took[took["way"] == way]["took_per_predicted"] for way in WAYS}
-    cheaper = [WAYS[way] for way in enough if own[way]["high"] * max(1, off[way].max()) < 1]
-    dearer = [WAYS[way] for way in enough if own[way]["low"] * min(1, off[way].min()) > 1]
+    cheaper = [WAYS[way] for way in WAYS if own[way]["high"] * max(1, off[way].max()) < 1]
+    dearer = [WAYS[way] for way in WAYS if own[way]["low"] * min(1, off[way].min()) > 1]
     said = [f"{' and '.join(names)} {than} the loop" for names, than in
             ((cheaper, "cheaper than"), (dearer, "dearer than")) if names]  # fmt: skip
     error = f"{took['took_per_predicted'].min():.2f} to {took['took_per_predicted'].max():.2f} times such an estimate"
-    shown = f"it shows {' and '.join(said)}" if said else "it shows no difference"
-    return f"Where planners were run they took {error}; with errors of this size {shown}."
+    shown = " and ".join(said) or "no difference"
+    return (
+        f"Where planners were run they took {error}; with such an error and this interval the estimate shows {shown}."
+    )
 
 
 def errors() -> pd.DataFrame:
@@ -223,13 +229,13 @@ def ways_table(found: Plannable, architecture: str) -> list[list[str]]:
     table = [["a task takes", *(names[name] for name in measures)], loop]
     for way, name in WAYS.items():
         own = (rows[way, measure] for measure in measures)
-        table.append([f"{name} by the loop", *(_ratio(each) for each in own)])
+        table.append([name, *(_ratio(each) for each in own)])
     return table
 
 
 def _ratio(row: Mapping[Any, Any]) -> str:
     bounds = f" [{row['low']:.2f}, {row['high']:.2f}]{RARE if row['rare'] else ''}"
-    return f"{row['ratio']:.2f}{'' if row['n'] < FEWEST_TASKS else bounds}"
+    return f"× {row['ratio']:.2f}{'' if row['n'] < FEWEST_TASKS else bounds}"
 
 
 def _amount(measure: str, value: float) -> str:

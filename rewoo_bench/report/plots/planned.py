@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -43,8 +44,8 @@ def planned(found: Plannable) -> Picture:
     notes = tables.notes(found)
     return style.picture(
         figure,
-        "What a plan would have cost by the loop",
-        "Dollars by those of the loop: below 1 the plan is cheaper; bars are 95% intervals.",
+        "What a plan would have cost, divided by the loop",
+        "Dollars of each way to plan, divided by the loop's: below 1 the plan is cheaper; bars are 95% intervals.",
         f"This is {notes[0]}.",
         *(f"{note[0].upper()}{note[1:]}." for note in notes[1:]),
         facts=f"n = {counted(tasks, 'task')} · {found.folder.name} · {', '.join(names)}",
@@ -66,5 +67,5 @@ def _dollars(axes: Axes, found: Plannable, architecture: str) -> None:
         places = np.arange(len(prices)) + (i - 1) * _APART
         xerr, label = np.maximum(arms, 0), WAYS[way]
         axes.errorbar(middle, places, xerr=xerr, label=label, fmt=marker, color=colour, capsize=2, ms=5, lw=1.2)
-    axes.set_yticks(range(len(prices)), [found.prices[price][:ROW] for price in prices])
-    axes.set(xlabel="dollars by the loop's", ylim=(len(prices) - 0.5, -0.5))
+    axes.set_yticks(range(len(prices)), [fill(found.prices[price], ROW) for price in prices])
+    axes.set(xlabel="dollars, divided by the loop's", ylim=(len(prices) - 0.5, -0.5))

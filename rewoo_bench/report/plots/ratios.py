@@ -157,7 +157,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
     shown = style.picture(
         figure,
         "What accuracy costs",
-        f"Up and to the left is better. {grey} other architecture is both cheaper and more often right than "
+        f"Up and to the left is better. {grey} other architecture both takes fewer tokens and is more often right than "
         f"{' or '.join(repr(data.styles[name].name) for name in best)}, by point estimates. Bars: 95% intervals.",
         sentence((priced and data.dollars) or "no dollars: not all calls have a price"),
         facts=data.facts(),

@@ -270,25 +270,36 @@ def calls_of(task: TracedTask, way: Way) -> tuple[list[str], int]:
 
 def test_a_plan_reads_what_it_cant_pass_on() -> None:
     (task,) = traced(LOOP)
-    assert [(read.turn, read.results) for read in planned(task, loop_of(task), "plan").reads] == [(3, (1,)), (4, (2,))]
-    assert calls_of(task, "plan") == (["planner", "tool", "tool", "solver"], 4)  # HAT069 in a text, and what is made up
-    assert passed_on(task) == {0}  # city and card are fields
+    reads = [(read.turn, read.results) for read in planned(task, loop_of(task), "plan").reads]
+    assert reads == [(2, (0,)), (3, (1,)), (3, (0,)), (4, (2,))]  # fields, HAT069 in a text, and what is made up
+    assert calls_of(task, "plan") == (["planner", *["tool"] * 4, "solver"], 5)
+    assert calls_of(task, "code") == (["planner", "tool", "tool", "solver"], 4)  # a program takes fields
+    assert passed_on(task) == set()
     assert depth_and_width(task) == (3, 2)
+
+
+def test_a_whole_result_is_passed_on_but_not_what_its_call_had_said() -> None:
+    (task,) = traced(
+        trace(step(1, "find", "X77", q="x"), step(2, "show", "X77", id="X77"), step(3, "pay", id="X77"), question="x")
+    )
+    assert passed_on(task) == {0}
+    assert calls_of(task, "plan") == (["planner", "solver"], 2)
 
 
 def test_a_plan_costs_what_its_calls_and_results_take() -> None:
     (task,) = traced(LOOP)
     sizes = default_sizes()["plan"]
     found = planned(task, loop_of(task, answer=33), "plan")
-    planner, reader, _, solver = found.sent
+    planner, _, reader, *_, solver = found.sent
     assert planner.input == sizes.planner + 1_000  # the loop's own first prompt
     assert reader.input == sizes.reader + sizes.request + count_tokens("HAT069 is free")
     assert reader.output == sizes.read + count_tokens("HAT069")
     assert solver.output == 33
     (lean,) = planned(task, loop_of(task), "plan-unread").sent[-1:]
-    read = count_tokens("HAT069 is free") + count_tokens("booked")
+    read = count_tokens(USER) + count_tokens("HAT069 is free") + count_tokens("booked")
     other = default_sizes()["plan-unread"]
-    first, second = (each.solver + 2 * (each.shown + each.next_shown + each.shown_read) for each in (sizes, other))
+    shown = ((each.solver, each.shown + each.next_shown, each.shown_read) for each in (sizes, other))
+    first, second = (head + 2 * calls + 4 * reads for head, calls, reads in shown)
     assert solver.input - lean.input == pytest.approx(read + first - second)
 
 
@@ -312,7 +323,7 @@ def test_one_of_several_items_is_read_by_a_model_or_picked_by_a_program() -> Non
     )
     sources = [source.how for value in task.steps[1].values for source in value.copied_from(0)]
     assert sources == ["choice", "field"]  # all have that day
-    assert calls_of(task, "plan") == (["planner", "tool", "solver"], 3)
+    assert calls_of(task, "plan") == (["planner", "tool", "solver"], 3)  # both are taken at once
     assert calls_of(task, "code") == (["planner", "solver"], 2)
 
 
@@ -382,10 +393,10 @@ def test_amounts_of_the_loop_are_those_of_its_calls(tmp_path: Path) -> None:
     run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(5)])
     found = plannable(run, ["none", "openai"])
     assert found.calls["plannable"].all()
-    assert found.calls["is_passed_on"].tolist() == [True, False] * 5
+    assert found.calls["is_read"].tolist() == [True, False] * 5
     of = {way: rows.sort_values("example_id") for way, rows in found.tasks.groupby("way")}
     loop, plan = of["loop"], of["plan"]
-    assert (loop["model_calls"].tolist(), plan["model_calls"].tolist()) == ([3] * 5, [2] * 5)
+    assert (loop["model_calls"].tolist(), plan["model_calls"].tolist()) == ([3] * 5, [3] * 5)
     calls = pq.read_table(run / "calls.parquet").to_pandas()
     tokens = calls[calls["kind"] == "model"].groupby("example_id")[["input_tokens", "output_tokens"]].sum()
     assert loop.set_index("example_id")[["input_tokens", "output_tokens"]].astype(int).equals(tokens.astype(int))
@@ -393,7 +404,7 @@ def test_amounts_of_the_loop_are_those_of_its_calls(tmp_path: Path) -> None:
     assert np.allclose(plan["usd:none"], usd)
     assert (plan["usd:openai"] < plan["usd:none"]).all()
     text = tables.text(found)
-    assert "bot: 0% of the results had to be read by a model before a later call could be written" in text
+    assert "bot: out of 50% of the results a model had to read what a later call takes" in text
     assert "an estimate by the law of plan and loop, no measurement" in text
     amounts = dict(zip(*tables.ways_table(found, "bot")[:2], strict=True))
     assert amounts["$ / 1,000 tasks, no cache, gpt-5-mini"] == f"{1000 * loop['usd:none'].mean():.3f}"
@@ -454,7 +465,7 @@ def test_the_sentence_has_the_error_that_was_measured_and_says_what_is_left(tmp_
     errors = table[table["measure"].str.startswith("usd:")]["took_per_predicted"]
     assert f"they took {errors.min():.2f} to {errors.max():.2f} times such an estimate" in said
     assert plan["high"] * errors["plan"].max() > 1 > program["high"] * errors["code"].max()
-    assert said.endswith("with errors of this size it shows a program cheaper than the loop.")
+    assert said.endswith("with such an error and this interval the estimate shows a program cheaper than the loop.")
 
 
 def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import type { PlannedCall, PlannedLoop, Trajectory } from "./data";
 import { Explained } from "./terms";
 import { counted, number, visible } from "./text";
 
-const TABLES = ["What a task takes in the loop, and each way to plan by the loop", "What planners took of such an estimate, where it was measured", "Values of arguments by kind", "Tool calls"];
+const TABLES = ["What a task takes in the loop, and in each way to plan (×: of the loop's)", "What planners took of such an estimate, where it was measured", "Values of arguments by kind", "Tool calls"];
 
 export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
   if (!loops.length) return null;
