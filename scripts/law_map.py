@@ -42,7 +42,7 @@ MAPS = (
     Map("law-no-cache", "Results are read, no cache: the plan, from a few look-ups on", "none:gpt-5-mini", {}),
     Map(
         "law-reasoning",
-        "Results are read, with a cache and reasoning: it depends",
+        "Results are read, with a cache; all but these steps reason",
         "openai:gpt-5-mini",
         {"reasoning": 200},
     ),

@@ -335,7 +335,7 @@ def page(table: pd.DataFrame) -> str:
 DEPTHS, PAGES, VALUES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000), (5, 20, 50)
 SHAPES: dict[str, dict[str, Any]] = {
     "A model reads each result": {},
-    "A model reads each result, with 200 reasoning tokens a call, but in steps that read": {"reasoning": 200},
+    "A model reads each result, with 200 reasoning tokens a call but in steps that read": {"reasoning": 200},
     "A model reads each result, with 200 reasoning tokens in every call": {"reasoning": 200, "readers_reason": True},
     "A model reads each result, with 10 tools": {"tools": 10},
     "A model reads each result, with 50 tools": {"tools": 50},

@@ -250,10 +250,6 @@ def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
         assert reads or usd["loop-references"] < usd["plan"]
     tokens = {name: each.total_tokens for name, each in estimate("none", depth=2, breadth=3, page=300).costs.items()}
     assert tokens["loop-one"] == pytest.approx(2 * tokens["plan"], rel=0.1)
-    either_way: list[float] = []
-    for depth, page, tools in ((4, 300, 10), (1, 1500, 7), (2, 50, 7)):  # some five to fifteen tools
-        either_way.append(estimate("openai", depth=depth, page=page, tools=tools).ratio)
-    assert min(either_way) < 1 < max(either_way)
     billed = estimate("openai", depth=4, page=300, tools=50, tools_as_billed=True)
     assert f"{billed.ratio:.2f}" == "0.60"
     for reads in (True, False):
