@@ -88,7 +88,7 @@ def test_a_page_is_short_and_its_links_lead_somewhere(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8")
     without_code = re.sub(r"(?s)```.*?```|\]\([^)]*\)", "", text)
     prose = re.sub(r"(?m)^(\||    |<!--).*$", "", without_code)
-    assert 300 < sum(any(map(str.isalpha, word)) for word in prose.split()) <= 700
+    assert 200 < sum(any(map(str.isalpha, word)) for word in prose.split()) <= 700
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (FOLDER / link).exists(), link
 
