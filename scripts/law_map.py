@@ -38,11 +38,11 @@ class Map(NamedTuple):
 
 
 MAPS = (
-    Map("law-cache", "Results are read, with a cache: the loop is cheaper", "openai:gpt-5-mini", {}),
-    Map("law-no-cache", "Results are read, no cache: the plan, from a few look-ups on", "none:gpt-5-mini", {}),
+    Map("law-cache", "Read, with a cache: the loop is cheaper", "openai:gpt-5-mini", {}),
+    Map("law-no-cache", "Read, no cache: the plan, from a few calls on", "none:gpt-5-mini", {}),
     Map(
         "law-reasoning",
-        "Results are read, with a cache; all but these steps reason",
+        "Read, with a cache; all but readers reason",
         "openai:gpt-5-mini",
         {"reasoning": 200},
     ),
@@ -57,7 +57,7 @@ def picture(of: Map) -> str:
         f"<title>{escape(of.title)}</title><style>{_STYLE}</style>",
         f'<text class="t" x="8" y="22">{escape(of.title)}</text>',
         '<text class="d" x="8" y="42">dollars of the loop / dollars of the plan</text>',
-        f'<text class="d" x="8" y="{TOP - 10}">look-ups</text>',
+        f'<text class="d" x="8" y="{TOP - 10}">calls</text>',
     ]
     numbers: list[str] = []
     for column, page in enumerate(PAGES):
