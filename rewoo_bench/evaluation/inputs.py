@@ -269,7 +269,7 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
             needed, allowed = max(beyond)
             count = f"{len(beyond)} of {len(needs)} questions"
             notes.append(
-                f"{dataset.name}: with {allowed} steps no model can answer {count} by {each.name}; "
+                f"{dataset.name}: {count} need more than the {allowed} steps that {each.name} may take; "
                 f"--max-steps {needed} is enough"
             )
     return notes
