@@ -95,7 +95,7 @@ class ModelError(RewooBenchError):
 
     `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
-    or its name is unknown. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
+    or its name is unknown; `timed_out` that the server took the request and didn't answer in time. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
     isn't one: the model failed. `refused_by` is the model whose provider refused the request (401, 403, 404), sent it
     elsewhere (3xx) or wasn't there, and `accepts_others` whether it had accepted another one. `response` is what an
     external agent gets for its request; None for calls of our own.
@@ -110,6 +110,7 @@ class ModelError(RewooBenchError):
         call_cost: CallCost | None = None,
         retry_after: float | None = None,
         unreachable: bool = False,
+        timed_out: bool = False,
         unread_reply: bool = False,
     ) -> None:
         super().__init__(message)
@@ -118,6 +119,7 @@ class ModelError(RewooBenchError):
         self.call_cost = call_cost
         self.retry_after = retry_after
         self.unreachable = unreachable
+        self.timed_out = timed_out
         self.unread_reply = unread_reply
         self.refused_by = ""
         self.accepts_others = False

@@ -319,10 +319,14 @@ def _with_shares(recorded: RecordedTrajectory) -> RecordedTrajectory:
         return replace(recorded, usage=None)
     given = _shares(recorded.usage.input_tokens, [each.input_tokens for each in counted])
     written = _shares(recorded.usage.output_tokens, [each.output_tokens for each in counted])
-    shares = (Usage(input_tokens=one, output_tokens=other) for one, other in zip(given, written, strict=True))
+    cached = _shares(recorded.usage.cached_input_tokens, given)
+    shares = (
+        Usage(input_tokens=one, output_tokens=other, cached_input_tokens=of_one)
+        for one, other, of_one in zip(given, written, cached, strict=True)
+    )
 
     def with_share(call: ModelCall) -> ModelCall:
-        return replace(call, usage=next(shares), is_estimated=True, is_cached_known=False)
+        return replace(call, usage=next(shares), is_estimated=True, is_cached_known=recorded.is_cached_known)
 
     return recorded.with_calls(with_share)
 

@@ -62,12 +62,16 @@ async def test_a_fault_is_one_request_and_one_error(
     assert "'openai/tiny'" in str(caught.value)
 
 
-@pytest.mark.parametrize("size", [6, 4096], ids=["not JSON", "cut off"])
-async def test_an_answer_that_cannot_be_read_costs_at_least_its_prompt(
-    server: ModelServer, script: Script, size: int
+def html(size: int) -> ServerFault:
+    return ServerFault("raw", body=f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n<html>".encode())
+
+
+@pytest.mark.parametrize("fault", [html(6), html(4096), ServerFault("hang")], ids=["not JSON", "cut off", "too late"])
+async def test_an_answer_that_cannot_be_read_or_comes_too_late_costs_at_least_its_prompt(
+    server: ModelServer, script: Script, fault: ServerFault
 ) -> None:
-    script.answers = [ServerFault("raw", body=f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n<html>".encode())]
-    async with client(server) as model:
+    script.answers = [fault]
+    async with client(server, timeout=0.5 if fault.kind == "hang" else 30.0) as model:
         with pytest.raises(ModelError) as caught:
             await model.complete(Request(ASK, role="solver"))
     assert caught.value.call_cost is not None

@@ -309,6 +309,6 @@ def _without_credentials(completion: Completion, secrets: frozenset[str]) -> Com
     really sent is removed: an answer is evidence, so nothing in it is guessed to be a key.
     """
     calls = tuple(ToolCall(**without_in(asdict(call), secrets)) for call in completion.tool_calls)
-    fields = ("text", "thoughts", "answered_model")
+    fields = ("text", "thoughts", "answered_model", "finish_reason")
     texts: dict[str, Any] = {name: without(getattr(completion, name), secrets) for name in fields}
     return replace(completion, tool_calls=calls, **texts)

@@ -81,7 +81,7 @@ def to_model_error(error: Exception, name: str, *, timeout: float, secrets: Coll
             text = str(cause).replace(" ssl:default", "")
             return failed(f"{name!r}: the connection failed: {text}", retryable=True, unreachable=True)
         if isinstance(cause, (TimeoutError, *_loaded("openai.APITimeoutError httpx.TimeoutException"))):
-            return failed(f"{name!r}: no answer within {timeout:g} s", retryable=True)
+            return failed(f"{name!r}: no answer within {timeout:g} s", retryable=True, timed_out=True)
         if isinstance(cause, (OSError, *_loaded(_BROKEN))):
             text = " ".join(str(ours[-1]).split()) or type(ours[-1]).__name__
             return failed(f"{name!r}: the connection failed or broke off: {text}", retryable=True)

@@ -193,7 +193,7 @@ class Transport:
         """The error of a failed call, with the least that it has cost.
 
         `usage` and `written` have arrived before. A response with status 200 that can't be read costs at least its
-        prompt.
+        prompt, and so does a request that wasn't answered in time: the server goes on with it.
         """
         failure = to_model_error(error, self.name, timeout=self.timeout, secrets=self.secrets(route))
         bad = unreadable_answer(error)
@@ -201,7 +201,7 @@ class Transport:
             failure.call_cost = cost_so_far(request, route, usage, written)
         elif bad is not None and bad.call_cost is not None:
             failure.call_cost = bad.call_cost
-        elif bad is not None and bad.text.strip():
+        elif failure.timed_out or (bad is not None and bad.text.strip()):
             failure.call_cost = cost_so_far(request, route)
         return failure
 

@@ -108,6 +108,7 @@ def test_tokens_of_a_whole_conversation_are_shared_among_its_calls(tmp_path: Pat
     assert first["input_tokens"] + second["input_tokens"] == 1000
     assert first["output_tokens"] + second["output_tokens"] == 101
     assert 0 < first["input_tokens"] < second["input_tokens"]
+    assert first["cached_input_tokens"] + second["cached_input_tokens"] == 640
     assert first["usage_source"] == "estimated"
     assert set(done.lacks) == {"shares", "times"}
     assert len(plannable(done.folder).calls) == 1
