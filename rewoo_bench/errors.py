@@ -95,10 +95,11 @@ class ModelError(RewooBenchError):
 
     `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,
-    or its name is unknown; `timed_out` that the server took the request and didn't answer in time. `unread_reply` means that the server couldn't read what its model wrote, as a tool call that
-    isn't one: the model failed. `refused_by` is the model whose provider refused the request (401, 403, 404), sent it
-    elsewhere (3xx) or wasn't there, and `accepts_others` whether it had accepted another one. `response` is what an
-    external agent gets for its request; None for calls of our own.
+    or its name is unknown; `timed_out` that the server took the request and didn't answer in time. `unread_reply` means
+    that the server couldn't read what its model wrote, as a tool call that isn't one: the model failed. `refused_by` is
+    the model whose provider refused the request (401, 403, 404), sent it elsewhere (3xx) or wasn't there, and
+    `accepts_others` whether it had accepted another one. `response` is what an external agent gets for its request;
+    None for calls of our own.
     """
 
     def __init__(
