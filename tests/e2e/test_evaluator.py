@@ -86,7 +86,11 @@ async def test_faults_are_retried_or_become_data(tmp_path: Path, corpus: Corpus)
     for row in rows:
         assert row["llm_calls"] == (MODEL_CALLS["rewoo"] if row["error"] is None else 1)
         assert row["billed_tokens"] >= row["total_tokens"] == total(calls, row, "input_tokens") + row["output_tokens"]
-        if row["example_id"] not in ("q03", "q07"):  # whose broken answers have no count: it is estimated
+        if row["example_id"] not in (
+            "q03",
+            "q05",
+            "q07",
+        ):  # whose broken or late answers have no count: it is estimated
             assert row["billed_tokens"] == spent(server, row["example_id"]).total_tokens
     assert [c["status"] for c in calls if c["example_id"] == "q08"] == ["error"]
 

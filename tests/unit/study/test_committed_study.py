@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from rewoo_bench.analysis.law import estimate
+from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.study.declaration import read_study
 from rewoo_bench.study.outcomes import StudyResults, read_results
@@ -255,3 +256,17 @@ def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
     for reads in (True, False):
         calls = {name: each.calls for name, each in estimate("none", depth=4, page=50, reads=reads).costs.items()}
         assert (calls["loop"], calls["plan"]) == (5, 5 if reads else 2)
+
+
+def test_the_table_of_todays_forms_is_of_the_published_runs() -> None:
+    own = []
+    for data in ("hotpotqa", "triviaqa"):
+        rows = load(FOLDER.parent / "today" / data)
+        whole = rows.groupby("example_id")["architecture"].transform("nunique") == rows["architecture"].nunique()
+        own.append(rows[whole].groupby("architecture", observed=True))
+    for name in own[0].groups:
+        groups = [each.get_group(name) for each in own]
+        cells = (f"{of['exact_match'].sum():.0f} | {of['total_tokens'].mean():,.0f}" for of in groups)
+        assert f"| `{name}` | {' | '.join(cells)} |" in PAGE
+    assert "so far 8 and 9" in PAGE
+    assert [int(each.size().iloc[0]) for each in own] == [8, 9]
