@@ -152,7 +152,7 @@ def paid_for(entries: list[BookEntry], kills: list[float]) -> tuple[int, list[in
 def prompt_of(entry: BookEntry) -> int:
     """Tokens of the prompt of a request that hung; 0 of others."""
     messages = [Message(each["role"], each["content"]) for each in entry.request["messages"]]
-    return count_messages(messages) if entry.answer is HANGS else 0
+    return count_messages(messages) if entry.answer == HANGS else 0
 
 
 def test_kills_at_any_moment_leave_no_trace_but_in_the_times(
