@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from rewoo_bench.analysis.law import Sent, Sizes, default_sizes
@@ -85,7 +85,7 @@ def planned(task: TracedTask, loop: Loop, way: Way) -> Planned:
             in_sequence += len(own)
             continue
         starts = _starts(task, steps, way)
-        own_reads = list(reads_of(task, steps, starts, way))
+        own_reads = list(_reads(task, steps, starts, way))
         written = _Segment(task, loop, sizes, own, steps, own_reads)
         sent += written.requests(starts, sent, is_lean=way != "plan")
         plans += len(starts)
@@ -102,22 +102,30 @@ def _kept(loop: Loop, place: int) -> Sent:
 
 def _starts(task: TracedTask, steps: Sequence[int], way: Way) -> list[int]:
     """The first step of each plan of a segment."""
-    found = steps[:1]
+    found = [*steps[:1]]
     for before, step in pairwise(steps):
         is_next_turn = task.steps[step].turn != task.steps[before].turn
         if way != "code" and is_next_turn and task.steps[step].choice != "unconditional":
-            found = [*found, step]
-    return list(found)
+            found.append(step)
+    return found
 
 
-def reads_of(task: TracedTask, steps: Sequence[int], starts: Sequence[int], way: Way) -> Iterator[Read]:
+def _reads(task: TracedTask, steps: Sequence[int], starts: Sequence[int], way: Way) -> Iterator[Read]:
     """The results of a segment that a model has to read before a later call can be written, turn by turn."""
     read: tuple[How, ...] = ("part",) if way == "code" else ("field", "choice", "part")
     needed: dict[tuple[int, tuple[int, ...]], int] = {}
+    start, last, own = (
+        steps[0],
+        tuple[int, ...](),
+        list[int](),
+    )  # of the plan; the steps of the turn before, and of this
     for position in steps:
-        step, start = task.steps[position], max(each for each in starts if each <= position)
-        before = [each for each in steps if start <= each and task.steps[each].turn < step.turn]
-        last = tuple(each for each in before if task.steps[each].turn == task.steps[before[-1]].turn)
+        step = task.steps[position]
+        if own and task.steps[own[-1]].turn != step.turn:
+            last, own = tuple(own), []
+        if position in starts:
+            start, last = position, ()
+        own.append(position)
         for value in step.values:
             kind, tokens = value.kind(start), count_tokens(str(value.value))
             taken: set[tuple[int, ...]] = {(each.step,) for each in value.copied_from(start) if each.how in read}
@@ -225,6 +233,18 @@ def graph(task: TracedTask) -> Iterator[tuple[int, tuple[int, ...], int]]:
         needs = sorted({source.step for value in step.values for source in value.copied_from(start)})
         depths.append(1 + max((depths[each] for each in needs), default=0))
         yield position, tuple(needs), depths[-1]
+
+
+def read_results(task: TracedTask) -> set[int]:
+    """Positions of the results that a model has to read for a later call: for its arguments, or to choose it."""
+    found = set[int]()
+    for _, positions in groupby(range(len(task.steps)), key=lambda position: task.steps[position].segment):
+        steps = list(positions)
+        starts = _starts(task, steps, "plan")
+        found |= {each for read in _reads(task, steps, steps[:1], "plan") for each in read.results}
+        chosen_after = {task.steps[start - 1].turn for start in starts[1:]}
+        found |= {each for each in steps if task.steps[each].turn in chosen_after}
+    return found
 
 
 def passed_on(task: TracedTask) -> set[int]:

@@ -18,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from rewoo_bench.analysis.plannable.planned import (
     graph,
     passed_on,
     planned,
-    reads_of,
+    read_results,
 )
 from rewoo_bench.analysis.plannable.steps import KINDS, TracedTask, traced_tasks
 from rewoo_bench.analysis.prices import SHOWN, example_note, own_tariffs, pricing_of
@@ -223,10 +223,7 @@ def _loop_calls(calls: _Columns) -> list[tuple[int, int]]:
 
 
 def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
-    passed = passed_on(task)
-    segments = groupby(range(len(task.steps)), key=lambda position: task.steps[position].segment)
-    steps = [list(positions) for _, positions in segments]
-    read = {each for own in steps for read in reads_of(task, own, own[:1], "plan") for each in read.results}
+    read, passed = read_results(task), passed_on(task)
     for (position, needs, depth), step in zip(graph(task), task.steps, strict=True):
         start = task.starts[step.segment]
         kinds = Counter(value.kind(start) for value in step.values)

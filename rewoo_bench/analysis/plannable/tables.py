@@ -74,7 +74,7 @@ def reading(found: Plannable, architecture: str) -> str:
     read = share(calls["is_read"], np.ones(len(calls)), calls["example_id"])
     passed = share(calls["is_passed_on"], np.ones(len(calls)), calls["example_id"])
     return (
-        f"{architecture}: out of {read.estimate:.0%} of the results a model had to read what a later call takes, and "
+        f"{architecture}: {read.estimate:.0%} of the results had to be read by a model for a later call, and "
         f"{passed.estimate:.0%} can be passed on as they are; no later call takes anything out of the others."
     )
 

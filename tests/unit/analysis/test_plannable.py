@@ -20,7 +20,7 @@ from real_data import TAU_BENCH, RealData
 from rewoo_bench import bench, compare
 from rewoo_bench.analysis.law import default_sizes
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.planned import Loop, Way, depth_and_width, passed_on, planned
+from rewoo_bench.analysis.plannable.planned import Loop, Way, depth_and_width, passed_on, planned, read_results
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
@@ -344,6 +344,7 @@ def test_a_sum_is_what_the_least_known_of_its_numbers_is() -> None:
 def test_a_plan_is_made_anew_after_an_error_and_a_program_goes_on() -> None:
     (task,) = traced(trace(step(1, "a", "no", failed=True, q="x"), step(2, "b", q="x"), answer(3), question="x"))
     assert calls_of(task, "plan") == (["planner", "planner", "solver"], 3)
+    assert read_results(task) == {0}  # the error decided the next call
     assert calls_of(task, "code") == (["planner", "solver"], 2)
 
 
@@ -395,7 +396,7 @@ def test_amounts_of_the_loop_are_those_of_its_calls(tmp_path: Path) -> None:
     assert np.allclose(plan["usd:none"], usd)
     assert (plan["usd:openai"] < plan["usd:none"]).all()
     text = tables.text(found)
-    assert "bot: out of 50% of the results a model had to read what a later call takes" in text
+    assert "bot: 50% of the results had to be read by a model for a later call" in text
     assert "an estimate by the law of plan and loop, no measurement" in text
     amounts = dict(zip(*tables.ways_table(found, "bot")[:2], strict=True))
     assert amounts["$ / 1,000 tasks, no cache, gpt-5-mini"] == f"{1000 * loop['usd:none'].mean():.3f}"
