@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, islice, pairwise, starmap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -319,11 +319,7 @@ def _with_shares(recorded: RecordedTrajectory) -> RecordedTrajectory:
         return replace(recorded, usage=None)
     given = _shares(recorded.usage.input_tokens, [each.input_tokens for each in counted])
     written = _shares(recorded.usage.output_tokens, [each.output_tokens for each in counted])
-    cached = _shares(recorded.usage.cached_input_tokens, given)
-    shares = (
-        Usage(input_tokens=one, output_tokens=other, cached_input_tokens=of_one)
-        for one, other, of_one in zip(given, written, cached, strict=True)
-    )
+    shares = starmap(Usage, zip(given, _shares(recorded.usage.cached_input_tokens, given), written, strict=True))
 
     def with_share(call: ModelCall) -> ModelCall:
         return replace(call, usage=next(shares), is_estimated=True, is_cached_known=recorded.is_cached_known)
