@@ -30,7 +30,7 @@ from rewoo_bench.text.tables import csv_text
 @click.option("--values", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each value of a tool call here (CSV): its kind, and where a copied one stands.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
-              help="Draw a figure here: dollars of a plan by the loop's under each price.")
+              help="Draw a figure here: dollars of a plan, divided by the loop's, under each price.")
 def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
                       plot: Path | None) -> None:
     """Which results of a run's loops a model had to read, and what a plan would have cost, by the law of plan and loop.
@@ -38,10 +38,9 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     No model is asked. Where a planner of the run answered the same questions, what it took is shown instead.
 
     RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
-    from an earlier result, a constant, or derived by the model. What stands in a text or is derived has to be read out
-    of a result by a model before the call can be written; what is a result or a field of it is passed on unread. From
-    that follow the model calls of a plan, of a lean plan, whose solver sees no result that a step has read, and of a
-    program.
+    from an earlier result, a constant, or derived by the model. A whole result can be passed on; a part of one, or a
+    derived value, has to be read out of a result by a model before the call can be written. From that follow the model
+    calls of a plan, of a lean plan, whose solver sees no result that a step has read, and of a program.
     """
     rows_of_values: list[dict[str, object]] = []
     keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None
