@@ -251,8 +251,18 @@ def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
         assert reads or usd["loop-references"] < usd["plan"]
     tokens = {name: each.total_tokens for name, each in estimate("none", depth=2, breadth=3, page=300).costs.items()}
     assert tokens["loop-one"] == pytest.approx(2 * tokens["plan"], rel=0.1)
-    billed = estimate("openai", depth=4, page=300, tools=50, tools_as_billed=True)
-    assert f"{billed.ratio:.2f}" == "0.60"
+    of_tools = [estimate("none", depth=4, page=300, tools=tools).ratio for tools in (1, 10, 50)]
+    assert of_tools == sorted(of_tools)
+    one, ten, fifty = (estimate("openai", depth=4, page=300, tools=tools).ratio for tools in (1, 10, 50))
+    assert ten < one < fifty
+    assert estimate("openai", depth=4, page=300, tools=50, tools_as_billed=True).ratio < one
+    for depth, page in product((1, 2, 4, 8, 16), (50, 300, 1500, 6000)):
+        all_reason, readers_dont = (
+            estimate("openai", depth=depth, page=page, reasoning=200, readers_reason=each).ratio
+            for each in (True, False)
+        )
+        assert all_reason < 1
+        assert readers_dont > 1 or page > 300 or depth == 1
     for reads in (True, False):
         calls = {name: each.calls for name, each in estimate("none", depth=4, page=50, reads=reads).costs.items()}
         assert (calls["loop"], calls["plan"]) == (5, 5 if reads else 2)
