@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rewoo_bench.analysis.law import estimate
     from rewoo_bench.calls.meter import Limits
+    from rewoo_bench.config.functions import changes_state
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.api import BenchRun, bench, evaluate
     from rewoo_bench.evaluation.folder import Result, Results
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "analysis.law": "estimate",
     "calls.meter": "Limits",
+    "config.functions": "changes_state",
     "errors": "RewooBenchError ToolError UsageError",
     "evaluation.api": "BenchRun bench evaluate",
     "evaluation.folder": "Result Results",
@@ -80,7 +82,7 @@ __all__ = [
     "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
-    "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load", "load_dataset",
+    "changes_state", "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load", "load_dataset",
     "manifests", "plot", "publish", "score", "show", "summarise",
 ]  # fmt: skip
 

@@ -115,6 +115,25 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldAction:
+    """A tool call on the way to a task's end in a world: what an agent without a mistake calls.
+
+    `read` has, for an argument that the task doesn't say, the positions (from 0) of the earlier actions whose results
+    do. A text argument that has `#1` stands for the whole result of the first action. `decided` says who can know that
+    the call is made, and how often: a planner from the `task` alone; a `program` by a rule of the task over the results
+    of `after`; or a `loop`, which reads in them what is to be done. Runners never see it.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    read: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    decided: Literal["task", "program", "loop"] = "task"
+    after: tuple[int, ...] = ()
+    changes_state: bool = False
+    """Whether its tool does."""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """A question with its gold answers and the documents that come with it."""
 
@@ -126,6 +145,10 @@ class Example:
     chain: tuple[Hop, ...] = ()
     level: str = field(default="", repr=False)  # not in the repr, which identifies generated questions
     """Difficulty, in the data set's own word."""
+    actions: tuple[GoldAction, ...] = field(default=(), repr=False)
+    """The gold actions of a task in a world."""
+    row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The data file's row, of a task in a world: the state to begin with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +468,8 @@ class Tool(Protocol):
     or has several fields by name (`flights[city=Oslo, seats=3]`).
     Two optional attributes matter to a resumed run: with `stateful = True` a recorded call is made again
     to restore the tool's state; with `asks_model = True` the tool's own model calls are recorded instead.
+    With `changes_state = True` calls are made one at a time, in the order of the plan; with `in_world = True` a
+    recorded call is made again also in a replay, since what became of the world is looked at.
     Raises `ToolError` where a call fails.
     """
 
@@ -455,6 +480,11 @@ class Tool(Protocol):
     def arguments(self) -> type[BaseModel]: ...
 
     async def __call__(self, arguments: Any) -> str: ...
+
+
+def sees_state(tool: Tool) -> bool:
+    """Whether a call of the tool may depend on what calls before it have changed."""
+    return bool(getattr(tool, "stateful", False) or getattr(tool, "changes_state", False))
 
 
 @lru_cache(maxsize=512)
@@ -509,4 +539,6 @@ class WrappedTool:
         self.arguments: type[BaseModel] = tool.arguments
         self.stateful = bool(getattr(tool, "stateful", False))
         self.asks_model = bool(getattr(tool, "asks_model", False))
+        self.changes_state = bool(getattr(tool, "changes_state", False))
+        self.in_world = bool(getattr(tool, "in_world", False))
         self._tool = tool

@@ -75,6 +75,8 @@ class Call:
     answered_model: str = ""
     """The model that has answered, as the provider says."""
     not_recorded: bool = False
+    changes_state: bool = False
+    """Whether the called tool changes state."""
     """Whether a tool that answers from a recording didn't find the call there."""
     startups: tuple[TimeSpan, ...] = ()
     """When the call waited for something to start (events.py)."""
@@ -179,13 +181,14 @@ class Meter:
         self._check_limits()
         begun = self._begin("tool", tool.name, "tool")
         outcome: dict[str, Any] = {"content": content_of(arguments)}
+        outcome["changes_state"] = bool(getattr(tool, "changes_state", False))
         notes = self.notes.of_call()
         try:
             with noting(notes):
                 text = await tool(arguments)
             call_cost = text.call_cost if isinstance(text, RecordedText) else CallCost()
             did = content_of(arguments, str(text))
-            outcome = {"status": "ok" if text.strip() else "empty", "call_cost": call_cost, "content": did}
+            outcome |= {"status": "ok" if text.strip() else "empty", "call_cost": call_cost, "content": did}
         except NotRecorded:
             outcome["not_recorded"] = True
             raise

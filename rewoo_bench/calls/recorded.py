@@ -247,7 +247,10 @@ class RecordedText(str):
 
 
 class RecordedTool(WrappedTool):
-    """A recorded tool. One with state (`stateful`) is called again in a resumed run, and its first answer counts."""
+    """A recorded tool. One with state (`stateful`) is called again in a resumed run, and its first answer counts.
+
+    One of a world is called again in a replay, too.
+    """
 
     def __init__(self, recorder: QuestionRecorder, tool: Tool) -> None:
         super().__init__(tool)
@@ -260,7 +263,7 @@ class RecordedTool(WrappedTool):
         if recalled is None:
             return await self._call(key, request.decode(), arguments)
         record, replayed = recalled
-        if self.stateful and not replayed:
+        if self.in_world or (self.stateful and not replayed):
             with suppress(ToolError):  # the first answer counts, below
                 await self._tool(arguments)
         elif count_recalled := getattr(self._tool, "count_recalled", None):

@@ -23,6 +23,8 @@ EXAMPLE_KINDS = {
     "tool": "rewoo-bench run --arch {where},react -n 3",
     "dataset": "rewoo-bench run --arch rewoo,react --dataset {where} --model oracle",
     "agent": "rewoo-bench run --arch {where},direct -n 3",
+    "world": "rewoo-bench run --arch rewoo,react --world {where}/{name}.py --dataset {where}/questions.jsonl "
+    "--model oracle",
 }
 """What can be written, with the command that uses it."""
 MODULE_KINDS = ("runner", "tool")
@@ -33,13 +35,13 @@ MODULE_KINDS = ("runner", "tool")
 @click.argument("kind", type=click.Choice(tuple(EXAMPLE_KINDS)))
 @click.argument("name", metavar="NAME|PATH")
 def new(kind: str, name: str) -> None:
-    """Write a runnable example of an architecture, a runner, a tool, a data set or an agent into ./NAME, or into
+    """Write a runnable example of an architecture, a runner, a tool, a data set, an agent or a world into ./NAME, or into
     ./PATH, whose last part is the name. A runner and a tool are Python modules of the folder that runs them: they
     have a name alone.
 
     arch: prompts and settings for a bundled runner. runner: a loop of your own in Python. tool: a tool of your own
     and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question,
-    with its model and its tools over HTTP.
+    with its model and its tools over HTTP. world: tools over a state of its own for each question, with a check.
     """
     path = Path(name)
     folder = Path.cwd() / path
@@ -48,7 +50,9 @@ def new(kind: str, name: str) -> None:
     _check_name(kind, plain, class_name, folder)
     values = {"name": plain, "class_name": class_name}
     files = {
-        template.name.removesuffix(_SUFFIX): Template(template.read_text(encoding="utf-8")).substitute(values)
+        template.name.removesuffix(_SUFFIX).replace("__name__", plain): Template(
+            template.read_text(encoding="utf-8")
+        ).substitute(values)
         for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
     }
     folder.mkdir(parents=True)
@@ -57,7 +61,7 @@ def new(kind: str, name: str) -> None:
     for file in files:
         echo(str(path / file))
     where = name if name.startswith((".", "/")) else f"./{name}"
-    echo(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where))}", err=True)
+    echo(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where), name=plain)}", err=True)
 
 
 def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
@@ -73,12 +77,14 @@ def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
             raise UsageError(f"new: {name!r} can't name a Python module; {rule}")
     elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
         raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
+    if kind == "world" and (keyword.iskeyword(name) or not name.isidentifier()):
+        raise UsageError(f"new: {name!r} can't name a Python file; use letters, digits and '_'")
     if folder.exists():
         raise UsageError(f"new: {name!r} exists already; choose another name")
     taken: list[tuple[PluginKind, str, str]] = []
     if kind == "dataset":
         taken.append(("datasets", name, "data set"))
-    elif kind != "agent":
+    elif kind not in ("agent", "world"):
         taken.append(("architectures", name, "architecture"))
     if kind == "tool":
         taken.append(("tools", class_name, "tool"))

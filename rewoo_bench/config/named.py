@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.config.functions import file_schemas, file_tool, is_tool_file
 from rewoo_bench.config.names import DESCRIPTIONS, RECORDED, TOOLS, FolderKind, bundled_folder, bundled_names
 from rewoo_bench.config.plugins import KINDS, PluginKind, check_name, find_plugin, installed_plugins, plugin_folder
 from rewoo_bench.config.specs import (
@@ -91,6 +92,7 @@ def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
     if tuple(names) == (WITHOUT_TOOLS,):
         return (WITHOUT_TOOLS,)
     known = known_names("tools") if names else []
+    names = functions_of_files(names, where)
     for name in names:
         if ":" in name:
             named_settings(name, where)
@@ -99,6 +101,15 @@ def checked_tools(names: Sequence[str], where: str) -> tuple[str, ...]:
         if names.count(name) > 1:
             raise SpecError(f"{where}: {name} is named twice")
     return tuple(names)
+
+
+def functions_of_files(names: Iterable[str], where: str) -> list[str]:
+    """The names, with the public functions of a Python file in the place of its name: `my_tools.py:lookup_order`."""
+    return [
+        each
+        for name in names
+        for each in ([f"{name}:{own}" for own in file_schemas(name, where)] if is_tool_file(name) else [name])
+    ]
 
 
 def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
@@ -114,6 +125,10 @@ def named_settings(name: str, where: str) -> tuple[str, ToolSettings]:
     if ":" not in name:
         return name, ToolSettings()
     given, _, path = name.rpartition("=")
+    file, _, function = path.rpartition(":")
+    if is_tool_file(file):
+        schema = file_tool(file, function, where).schema
+        return given or function, ToolSettings(function=path, changes_state=schema.changes_state)
     made = import_object(path, where)
     if given:
         return given, ToolSettings(factory=path)
@@ -134,10 +149,12 @@ def with_own(made: Iterable[tuple[str, ToolSettings]], own: Mapping[str, ToolSet
     tools = dict[str, ToolSettings]()
     for name, settings in made:
         if name in tools:
-            path = settings.factory or tools[name].factory or "module:function"
+            path = settings.factory or settings.function or tools[name].factory or "module:function"
             raise SpecError(f"two tools have the name {name!r}; name one, as in --tools Other={path}")
         limits = own[name].model_dump(include={"max_concurrency", "timeout_s"}) if name in own else {}
-        tools[name] = settings.model_copy(update=limits) if settings.factory else own.get(name, settings)
+        tools[name] = (
+            settings.model_copy(update=limits) if settings.factory or settings.function else own.get(name, settings)
+        )
     return tools
 
 

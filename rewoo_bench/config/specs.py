@@ -63,6 +63,12 @@ class ToolSettings(BaseModel):
     """Hash of the recorded calls, which a run writes into its manifest."""
     schema_sha256: str | None = None
     """Hash of the description of a server's or a recording's tool, which a run writes into its manifest."""
+    changes_state: bool = False
+    """Whether calls of it change state; a run writes it into its manifest, from the tool's own mark."""
+    world: bool = False
+    """Whether it is one of the question's world (`--world`), which a run writes into its manifest."""
+    function: str | None = None
+    """A function of a file that is the tool itself: `my_tools.py:lookup_order` (`config.functions`)."""
     factory: str | None = None
     """Import path `package.module:function` of a function or class that makes the tool (`tools.factories`)."""
 
@@ -236,8 +242,17 @@ def import_object(path: str, where: str, folder: Path | None = None) -> Any:
     module, colon, name = path.partition(":")
     if not colon or not module or not name:
         raise SpecError(f"{where}: {path!r} is not an import path; expected 'package.module:name'")
+    found = load_module(module, where, folder)
+    if not hasattr(found, name):
+        raise SpecError(f"{where}: module {module!r} has no {name!r}")
+    return getattr(found, name)
+
+
+def load_module(module: str, where: str, folder: Path | None = None) -> ModuleType:
+    """The module of that name; of a file in `folder`, which comes first. Raises `SpecError` that names `where`."""
+    path = module
     try:
-        found = _module_in(folder, module) if folder else import_module(module)
+        return _module_in(folder, module) if folder else import_module(module)
     except ImportError as error:
         hint = f"; expected {module}.py in this folder, or an installed package" if error.name == module else ""
         raise SpecError(f"{where}: can't import {path!r}: {error}{hint}") from None
@@ -249,9 +264,6 @@ def import_object(path: str, where: str, folder: Path | None = None) -> Any:
             place = f" ({Path(raised.tb_frame.f_code.co_filename).name}, line {raised.tb_lineno})"
             raised = raised.tb_next
         raise SpecError(f"{where}: can't import {path!r}: {type(error).__name__}: {error}{place}") from error
-    if not hasattr(found, name):
-        raise SpecError(f"{where}: module {module!r} has no {name!r}")
-    return getattr(found, name)
 
 
 def _module_in(folder: Path, name: str) -> ModuleType:

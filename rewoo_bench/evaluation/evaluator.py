@@ -13,7 +13,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -25,7 +25,7 @@ from rewoo_bench.calls.caps import Caps, GracefulShutdown, RunLimits, Totals
 from rewoo_bench.calls.live import LiveCalls, LiveModel
 from rewoo_bench.calls.meter import Limits, Meter, not_working
 from rewoo_bench.calls.recorded import RecordedModel
-from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
+from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import (
     JournalError,
@@ -42,11 +42,11 @@ from rewoo_bench.events import Event, current_notes, in_architecture, listening,
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.system.crashes import RUN_STOPPING, Crash, CrashCounter, crash_of, deciding, harness_fault
 from rewoo_bench.text.model_output import noting_repairs
-from rewoo_bench.text.scoring import Score, Scorer
+from rewoo_bench.text.scoring import Score, Scorer, ScorerFault, all_or_nothing
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import counted
-from rewoo_bench.tools.mcp_server import QuestionServers
 from rewoo_bench.types import Example, Model, Runner, Step, StopReason, Tool, Trajectory
+from rewoo_bench.worlds.world import World, WorldFault
 
 
 @contextmanager
@@ -193,12 +193,22 @@ class Evaluator:
         meter = Meter(models, self.limits, question=task.example.question, trial=task.trial)
         place = getattr(task.architecture.runner, "question_places", nullcontext())
         begin = not (recorder and recorder.has_records)
-        async with place, self.toolbox.servers(task.architecture, begin=begin) as servers:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(place)
+            servers = await stack.enter_async_context(self.toolbox.servers(task.architecture, begin=begin))
             started_at, start = datetime.now(UTC), time.monotonic()
-            with noting(meter.notes):
-                asked = self._ask_and_score(task, meter, recorder, servers, on_event, live.shutdown)
-                trajectory, score, failure = await asked
-            seconds = time.monotonic() - start
+            trajectory, score, failure = Trajectory(None, "error"), None, None
+            try:
+                world = await stack.enter_async_context(self.toolbox.world(task.example))
+                started_at, start = datetime.now(UTC), time.monotonic()
+                tools = partial(self.toolbox.tools, task.architecture, task.example, meter, recorder, servers, world)
+                with noting(meter.notes):
+                    trajectory, failure = await self._ask(task, meter, tools, on_event, live.shutdown)
+                seconds = time.monotonic() - start
+                score = await self._score(task.example, trajectory, world)
+            except (WorldFault, ScorerFault) as fault:
+                seconds = time.monotonic() - start
+                trajectory, failure = replace(trajectory, stop_reason="error"), _failure(fault, "")
         if task.trial and trajectory.answer is not None and not any(call.kind == "model" for call in meter.calls):
             meter.notes.flags.add("no_call")
         idle_s, startup_s = not_working(meter.calls, meter.notes.startups)
@@ -227,26 +237,24 @@ class Evaluator:
             answers_sha256=self._scorer.answers_sha256(task.example.answers) if task.example.answers else None,
         )
 
-    async def _ask_and_score(
+    async def _ask(
         self,
         task: Task,
         meter: Meter,
-        recorder: QuestionRecorder | None,
-        servers: QuestionServers | None,
+        make_tools: Callable[[], Mapping[str, Tool]],
         on_event: Callable[[Task, Event], None] | None,
         shutdown: GracefulShutdown,
-    ) -> tuple[Trajectory, Score | None, _Failure | None]:
-        """Asks the architecture and scores its answer. Raises an exception that ends the run."""
+    ) -> tuple[Trajectory, _Failure | None]:
+        """Asks the architecture. Raises an exception that ends the run."""
         example, runner = task.example, task.architecture.runner
         limit = nullcontext() if self.limits.time_s is None else anyio.move_on_after(self.limits.time_s)
         events = listening(lambda event: on_event(task, event)) if on_event else nullcontext()
         try:
             with limit, events:
-                tools = self.toolbox.tools(task.architecture, example, meter, recorder, servers)
-                trajectory = check_trajectory(await run_noting_repairs(runner, example.question, meter, tools))
+                trajectory = check_trajectory(await run_noting_repairs(runner, example.question, meter, make_tools()))
                 # An external agent says in its notes why it gave no answer.
                 error = trajectory.notes.get("error") if trajectory.answer is None else None
-                return trajectory, self._score(example, trajectory), _Failure(error) if isinstance(error, str) else None
+                return trajectory, _Failure(error) if isinstance(error, str) else None
         except (Exception, BaseExceptionGroup) as raised:  # of a runner, a parser or a tool's factory
             failure = _failure(raised, type(runner).__name__)
         else:
@@ -255,15 +263,19 @@ class Evaluator:
             failure = _Failure(f"took longer than {self.limits.time_s} s", "time_limit")
         notes = current_notes()  # they keep the steps of an external agent
         so_far = (notes.so_far if notes else None) or Trajectory(None, failure.stop_reason)
-        stopped = replace(so_far, stop_reason=failure.stop_reason)
-        return stopped, self._score(example, stopped), failure
+        return replace(so_far, stop_reason=failure.stop_reason), failure
 
     @cached_property
     def _scorer(self) -> Scorer:
         return find_scorer(self.scoring)
 
-    def _score(self, example: Example, trajectory: Trajectory) -> Score | None:
-        if trajectory.stop_reason == "error" or not example.answers:
+    async def _score(self, example: Example, trajectory: Trajectory, world: World | None) -> Score | None:
+        """The world's verdict where it has a check, else that of the answer. Raises `WorldFault` and `ScorerFault`."""
+        if trajectory.stop_reason == "error":
+            return None
+        if world is not None and (verdict := await self.toolbox.solved(world, trajectory.answer)) is not None:
+            return all_or_nothing(verdict)
+        if not example.answers:
             return None
         return self._scorer(trajectory.answer, example.answers)
 

@@ -22,6 +22,7 @@ from rewoo_bench.config.specs import AGENT_NAME, ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
+from rewoo_bench.evaluation.with_worlds import with_checked_actions, with_checked_world, with_world_tools, worlds_of
 from rewoo_bench.loaders.load import Dataset, with_chains
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.hosted.client import ModelSettings
@@ -144,7 +145,8 @@ async def _checked(name: str, settings: ToolSettings, servers: McpServers, archi
         raise UsageError(
             f"architecture {architecture!r}: [tools.{name}]: {unknown('MCP tool', remote, server.schemas)}"
         )
-    return settings.model_copy(update={"schema_sha256": server.schemas[remote].sha256})
+    schema = server.schemas[remote]
+    return settings.model_copy(update={"schema_sha256": schema.sha256, "changes_state": schema.changes_state})
 
 
 def with_recorded_tools(
@@ -328,11 +330,15 @@ async def read_run_inputs(
         dataset = python_inputs.dataset(options.questions, options.seed)
     else:
         dataset = await to_thread.run_sync(load_chosen, options)
-    tools = checked_tools(options.tools, "--tools") or dataset.tools
+    worlds = await to_thread.run_sync(worlds_of, options, dataset)
+    tools = checked_tools(options.tools, "--tools") or (("LLM",) if worlds else dataset.tools)
     wanted = python_inputs.architectures or options.architectures
     choices: dict[str, Any] = {"style": dataset.style, "tools": tools, "max_steps": options.max_steps}
     choices["objectives"] = dataset.scorer.objectives
     architectures = _architectures(wanted, **choices)
+    if worlds is not None:
+        dataset = with_checked_actions(await with_checked_world(dataset, worlds), worlds)
+        architectures = with_world_tools(architectures, worlds)
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)
     architectures, recordings = await to_thread.run_sync(with_recorded_tools, architectures)
@@ -358,10 +364,16 @@ async def read_run_inputs(
             return load_chosen(replace(options, questions=count))
 
         larger = load_larger if options.questions and python_inputs.examples is None else None
-        dataset = await to_thread.run_sync(lambda: with_chains(dataset, corpus, larger, looks_up=looks_up))
-        _check_played_tools(dataset, architectures)
+        in_world = worlds is not None
+        dataset = await to_thread.run_sync(
+            lambda: with_chains(dataset, corpus, larger, looks_up=looks_up, in_world=in_world)
+        )
+        if worlds is None:
+            _check_played_tools(dataset, architectures)
     faults = Faults(options.tool_failure_rate, options.tool_failure_mode, options.seed)
-    toolbox = Toolbox(corpus, faults, servers, options.tool_result_tokens, recordings)
+    toolbox = Toolbox(
+        corpus, faults, servers, options.tool_result_tokens, recordings, worlds, timeout_s=options.mcp_timeout
+    )
     for architecture in architectures:
         toolbox.check(architecture, dataset.examples[0])
         searches = {name for name, settings in architecture.spec.tools.items() if settings.recording is None}

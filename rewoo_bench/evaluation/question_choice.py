@@ -146,7 +146,10 @@ def _with_ids(options: RunOptions, dataset: Dataset) -> Dataset:
 
 
 def _load(options: RunOptions, limit: int | None) -> Dataset:
-    return load_dataset_examples(options.dataset, split=options.split, limit=limit, seed=options.seed)
+    in_world = options.world is not None
+    return load_dataset_examples(
+        options.dataset, split=options.split, limit=limit, seed=options.seed, in_world=in_world
+    )
 
 
 def _recorded_runs(options: RunOptions) -> dict[str, Path]:

@@ -1,6 +1,6 @@
 """Makes the tools of a question, anew each time, since lookup remembers the last page.
 
-runner -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on purpose -> deadline -> tool
+runner -> order of state -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on purpose -> deadline -> tool
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import anyio
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorded import recorded_tools
 from rewoo_bench.calls.recorder import QuestionRecorder
+from rewoo_bench.config.functions import file_tool
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import Architecture
@@ -23,11 +24,12 @@ from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.redaction import of_environment
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
-from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, ResultLimit, limited
+from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, ResultLimit, StateOrder, limited
 from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
+from rewoo_bench.worlds.world import World, Worlds
 
 if TYPE_CHECKING:
     import aiohttp
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 class Toolbox:
     """The tools that architectures may name. `pages` is a corpus that replaces the questions' own documents,
     `faults` are those to inject, `servers` the connected MCP servers, `result_tokens` the limit of a tool's result,
-    `recordings` what recorded tools answer from, by the id of its run.
+    `recordings` what recorded tools answer from, by the id of its run, `worlds` what makes each question's world,
+    `timeout_s` the seconds that a call of a world or of a function may take.
 
     A context manager: connections to live Wikipedia are shared by all questions and closed at the end.
     """
@@ -48,12 +51,16 @@ class Toolbox:
         servers: McpServers | None = None,
         result_tokens: int | None = None,
         recordings: Mapping[str, Recording] | None = None,
+        worlds: Worlds | None = None,
+        timeout_s: float = 60.0,
     ) -> None:
         self._pages = pages
         self._faults = faults
         self._servers = servers
         self._result_tokens = result_tokens
         self._recordings = recordings or {}
+        self._worlds = worlds
+        self._timeout_s = timeout_s
         self._secrets = of_environment()
         self._client: aiohttp.ClientSession | None = None
         self._factories: dict[tuple[str, ToolSettings], ToolFactory | None] = {}
@@ -76,7 +83,7 @@ class Toolbox:
             factory = self._factory(name, settings, where)
             if factory and example:
                 factory.check(self._supplies(example, Meter({})), where)
-            elif name == "LLM" and not settings.prompt and not (settings.mcp or settings.recording):
+            elif name == "LLM" and not settings.prompt and factory is None and _is_bundled(settings):
                 raise SpecError(f"{where}: the LLM tool needs a prompt file")
 
     @asynccontextmanager
@@ -93,6 +100,19 @@ class Toolbox:
         async with self._servers.of_question(sorted(addresses) if begin else ()) as servers:
             yield servers
 
+    @asynccontextmanager
+    async def world(self, example: Example) -> AsyncIterator[World | None]:
+        """The world of one question; None in a run without worlds. Raises `WorldFault`."""
+        if self._worlds is None:
+            yield None
+            return
+        async with self._worlds.opened(example) as world:
+            yield world
+
+    async def solved(self, world: World, answer: str | None) -> bool | None:
+        """What the world's check says of an answer; None where it has no check. Raises `WorldFault`."""
+        return await world.solved(answer or "", self._timeout_s)
+
     def tools(
         self,
         architecture: Architecture,
@@ -100,6 +120,7 @@ class Toolbox:
         meter: Meter,
         recorder: QuestionRecorder | None = None,
         servers: QuestionServers | None = None,
+        world: World | None = None,
     ) -> dict[str, Tool]:
         """The architecture's tools for one question, metered and guarded, in the order of its spec."""
         supplies = self._supplies(example, meter)
@@ -109,7 +130,14 @@ class Toolbox:
         runs = dict.fromkeys(settings.recording for settings in settings_of.values() if settings.recording)
         recorded_in = {run: self._recordings[run].of_task(example.id) for run in runs}
         for name, settings in settings_of.items():
-            if factory := self._factory(name, settings, f"[tools.{name}]"):
+            if settings.world:
+                if world is not None and name in world.tools:
+                    timed[name] = guarded(world.tools[name], self._limited(settings))
+            elif settings.function:
+                file, _, function = settings.function.rpartition(":")
+                timed[name] = guarded(file_tool(file, function, f"[tools.{name}]"), self._limited(settings))
+                timed[name].name = name
+            elif factory := self._factory(name, settings, f"[tools.{name}]"):
                 timed[name] = guarded(factory.tool(supplies), settings, asks_model="model" in factory.parameters)
                 timed[name].name = name  # what a model reads is what it may call
             elif settings.mcp:
@@ -131,7 +159,15 @@ class Toolbox:
         metered = meter.wrap(recorded)
         if (limit := self._result_tokens) is not None:
             metered = {name: ResultLimit(tool, limit) for name, tool in metered.items()}
-        return {name: limited(tool, settings_of[name].max_concurrency) for name, tool in metered.items()}
+        bounded = {name: limited(tool, settings_of[name].max_concurrency) for name, tool in metered.items()}
+        if not any(getattr(tool, "changes_state", False) for tool in timed.values()):
+            return bounded
+        order = StateOrder()
+        return {name: order.of(tool) for name, tool in bounded.items()}
+
+    def _limited(self, settings: ToolSettings) -> ToolSettings:
+        """The settings with the run's limit of seconds where they have none."""
+        return settings if settings.timeout_s else settings.model_copy(update={"timeout_s": self._timeout_s})
 
     def _factory(self, name: str, settings: ToolSettings, where: str) -> ToolFactory | None:
         """The tool's factory, looked up once a run; None for a bundled tool and that of a server."""
@@ -154,6 +190,10 @@ class Toolbox:
         if self._client is None:
             self._client = open_session(WIKIPEDIA)
         return Wikipedia(self._client, state=state)
+
+
+def _is_bundled(settings: ToolSettings) -> bool:
+    return not (settings.mcp or settings.recording or settings.function or settings.world)
 
 
 _pages_of = lru_cache(maxsize=128)(DocumentPages)

@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.config.functions import is_tool_file
 from rewoo_bench.config.named import known_names
 from rewoo_bench.config.names import LOCAL, REPLAY, is_oracle
 from rewoo_bench.errors import UsageError
@@ -32,7 +33,7 @@ _SPENDING = (
     *("max_retries", "max_steps"),
 )
 _ASKED_ABOUT = (
-    *("architectures", "dataset", "tools", "mcp", "llama_server", "api_base", *_MODELS),
+    *("architectures", "dataset", "tools", "world", "mcp", "llama_server", "api_base", *_MODELS),
     *("corpus", "failed_in", "wrong_in", "prices", "extra_body", *_SPENDING),
 )
 _DEFAULTS = {each.name: each.default for each in fields(RunOptions)}
@@ -113,7 +114,7 @@ def _is_asked_about(name: str, value: Any) -> bool:
     if name in ("architectures", "dataset"):
         return not named <= set(known_names("architectures" if name == "architectures" else "datasets"))
     if name == "tools":
-        return any(":" in each for each in named)
+        return any(":" in each or is_tool_file(each) for each in named)
     return name not in _MODELS or not (is_oracle(str(value)) or str(value).removeprefix(LOCAL) in catalogue())
 
 

@@ -23,6 +23,7 @@ from rewoo_bench.loaders.short_answers import (
     sample_example,
     sports_example,
     strategyqa_example,
+    task_example,
     triviaqa_example,
 )
 from rewoo_bench.types import Example
@@ -72,6 +73,9 @@ _SOTU = Defaults("trivia", "triviaqa", ("Search",))
 ANY_QUESTION = "sample"
 """The format of any row that has a question, unless its keys say more."""
 
+TASK = "task"
+"""The format of tasks in a world: rows of any form that have a question."""
+
 ROW_FORMATS = (
     RowFormat("2wiki", "official file", "_id question evidences", wikimultihop_example),
     RowFormat("2wiki", "Hugging Face", "id question evidences", wikimultihop_example),
@@ -90,6 +94,7 @@ ROW_FORMATS = (
     RowFormat("sports", "ReWOO's file", "input target", sports_example, _YES_NO, _never, numbered=True),
     RowFormat("sotu", "ReWOO's file", "question", sample_example, _SOTU, _never, numbered=True),
     RowFormat(ANY_QUESTION, "this project", "question", sample_example, numbered=True),
+    RowFormat(TASK, "this project", "question", task_example, is_evident=_never, numbered=True),
 )
 
 
@@ -141,6 +146,8 @@ def _format_of(row: object, name: str | None, where: str) -> RowFormat:
     """The format of a row: the one of that name, else the one that its keys make evident."""
     if not isinstance(row, dict):
         raise DataError(f"{where}, row 1: {row!r:.80}, expected an object")
+    if name == TASK and "question" in row:
+        return format_named(TASK)
     keys = ", ".join(sorted(map(str, row))) or "none"
     fitting = [each for each in ROW_FORMATS if row.keys() >= {*each.keys.split()}]
     evident = next((each for each in fitting if each.is_evident(row)), None)

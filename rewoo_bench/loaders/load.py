@@ -28,7 +28,7 @@ from rewoo_bench.config.named import Named, checked_tools, find_scorer, read_dat
 from rewoo_bench.config.names import DESCRIPTIONS
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
-from rewoo_bench.loaders.formats import ROW_FORMATS, Defaults, RowFormat, format_named, read_examples
+from rewoo_bench.loaders.formats import ROW_FORMATS, TASK, Defaults, RowFormat, format_named, read_examples
 from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import (
     OBJECTIVES,
@@ -58,6 +58,7 @@ from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.words import fold
 from rewoo_bench.tools import DocumentPages, Pages
 from rewoo_bench.types import Example, Hop
+from rewoo_bench.worlds.world import Worlds
 
 __all__ = ["Dataset", "load_dataset_examples"]
 
@@ -84,6 +85,8 @@ class Dataset:
     """JSON-ready: source (hub path, configuration and commit, or file and its sha256), split, seed, …"""
     tools: tuple[str, ...] = ()
     """Tools that the questions need; none leaves the choice to each architecture."""
+    worlds: Worlds | None = None
+    """What makes the world of each question, of a set whose tasks happen in one."""
 
     @property
     def scoring(self) -> str:
@@ -97,6 +100,7 @@ def load_dataset_examples(
     split: str | None = None,
     limit: int | None = None,
     seed: int = 0,
+    in_world: bool = False,
     load_rows: LoadRows = load_rows,
 ) -> Dataset:
     """The examples of `dataset`: a bundled or installed name, also with `:configuration`, `?options` or `=file` behind
@@ -106,7 +110,7 @@ def load_dataset_examples(
     the data set's `default_limit`, and all rows, in file order, where it has none and for files.
     A limit beyond the last row takes all. Of a generated set the first questions are taken, and
     `seed` decides what they are. `split` picks a split of a hub set; a file is one split, so there
-    it is only a label.
+    it is only a label. `in_world` reads tasks in a world: a row needs no gold answer, and stays with its example.
 
     Raises `DataError`, `SpecError` (dataset.toml) or, for a limit below 1, `UsageError`.
     """
@@ -130,13 +134,13 @@ def load_dataset_examples(
         assert spec is not None, "a data set or a file"
         split, limit = split or spec.default_split, limit or spec.default_limit
         _check_choice(spec, found, split)
-    take = partial(_selected, found, spec, split, seed=seed, load_rows=load_rows)
+    take = partial(_selected, found, spec, split, seed=seed, in_world=in_world, load_rows=load_rows)
     if objectives == 1:
         selected = take(limit)
         taken = selected.selection.examples
     else:
         selected, taken = _joined(take, objectives, limit, seed)
-    name, row_format, selection, left_out, source = selected
+    name, row_format, selection, left_out, source, worlds = selected
 
     # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
     defaults, where = row_format.defaults, _where(named, name)
@@ -156,7 +160,7 @@ def load_dataset_examples(
         "rows": selection.rows + left_out,
         "repeated_rows": selection.repeats,
         "examples": len(taken),
-        "with_chain": sum(bool(example.chain) for example in taken),
+        "with_chain": sum(bool(example.chain or example.actions) for example in taken),
         "ids_hash": digest,
         "corpus": {"file": corpus.name, "sha256": file_sha256(corpus)} if corpus else None,
     }
@@ -168,7 +172,7 @@ def load_dataset_examples(
     if left_out:
         manifest["unanswerable_rows"] = left_out
     style = (spec and spec.exemplars) or defaults.style
-    return Dataset(name, style, scorer, split, taken, digest, corpus, manifest, tools)
+    return Dataset(name, style, scorer, split, taken, digest, corpus, manifest, tools, worlds)
 
 
 def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int) -> Dataset:
@@ -261,6 +265,7 @@ class _Selected(NamedTuple):
     left_out: int
     """Rows."""
     source: Mapping[str, Any]
+    worlds: Worlds | None = None
 
 
 def _joined(
@@ -284,16 +289,23 @@ def _joined(
 
 
 def _selected(
-    found: NamedDataset, spec: DatasetSpec | None, split: str, limit: int | None, seed: int, load_rows: LoadRows
+    found: NamedDataset,
+    spec: DatasetSpec | None,
+    split: str,
+    limit: int | None,
+    *,
+    seed: int,
+    in_world: bool,
+    load_rows: LoadRows,
 ) -> _Selected:
     source: Mapping[str, Any]
     if spec and spec.generator:
         named, options = found.dataset, found.options or ""
         folder, where = named.folder if named else None, _where(named, spec.name)
-        name, selection, source = generated(spec, options, limit=limit, seed=seed, where=where, folder=folder)
-        return _Selected(name, format_named(spec.format or "sample"), selection, 0, source)
+        name, selection, source, worlds = generated(spec, options, limit=limit, seed=seed, where=where, folder=folder)
+        return _Selected(name, format_named(spec.format or "sample"), selection, 0, source, worlds)
     name, rows, origin, source = _rows(found, spec, split, limit, load_rows)
-    examples = read_examples(rows, origin, spec.format if spec else None)
+    examples = read_examples(rows, origin, TASK if in_world else spec.format if spec else None)
     selection = select(examples, limit=limit, seed=seed, repeats=examples.format.repeats, where=origin)
     if not selection.examples:
         raise DataError(f"{origin}: none of the {examples.left_out} rows can be answered from its paragraphs")
@@ -348,7 +360,12 @@ _LARGER = 4  # times the sample, where too few of its questions have a chain
 
 
 def with_chains(
-    dataset: Dataset, corpus: Pages | None, load: Callable[[int], Dataset] | None = None, *, looks_up: bool = True
+    dataset: Dataset,
+    corpus: Pages | None,
+    load: Callable[[int], Dataset] | None = None,
+    *,
+    looks_up: bool = True,
+    in_world: bool = False,
 ) -> Dataset:
     """The data set's questions that have a chain, and pages to follow it; its manifest counts those left out.
 
@@ -356,6 +373,14 @@ def with_chains(
     `load` gives the sample of a larger limit. With it the limit counts questions that are taken: the first
     of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
     """
+    if in_world:
+        if not any(example.actions for example in dataset.examples):
+            needed = "the oracle needs the gold calls of each task, under 'calls' (rewoo_bench/worlds/README.md)"
+            raise DataError(f"{dataset.name!r}: {needed}; or name a language model with --model")
+        chained = [example for example in dataset.examples if example.actions]
+        digest, without = ids_hash(example.id for example in chained), len(dataset.examples) - len(chained)
+        counts = {"examples": len(chained), "without_chain": without, "without_pages": 0, "ids_hash": digest}
+        return replace(dataset, examples=chained, ids_hash=digest, manifest={**dataset.manifest, **counts})
     if not looks_up:
         return replace(dataset, manifest={**dataset.manifest, "without_chain": 0, "without_pages": 0})
     limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]

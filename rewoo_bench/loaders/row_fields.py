@@ -49,6 +49,7 @@ def encodable(example: Example) -> Example:
     texts = [example.question, *example.answers, example.kind, example.level]
     texts += [text for page in example.documents for text in (page.title, page.text)]
     texts += [text for hop in example.chain for text in (hop.title, hop.value, hop.ask)]
+    texts += [str(value) for action in example.actions for value in action.arguments.values()]
     try:
         "".join([example.id, *texts]).encode()
         return example

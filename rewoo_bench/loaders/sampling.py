@@ -32,6 +32,7 @@ from rewoo_bench.errors import DataError, SpecError
 from rewoo_bench.text.scoring import BETWEEN_ANSWERS
 from rewoo_bench.text.words import with_titles
 from rewoo_bench.types import Example, Hop
+from rewoo_bench.worlds.world import Worlds
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,11 @@ def _rank(identifier: str, seed: int) -> int:
 
 def generated(
     spec: DatasetSpec, options: str, *, limit: int | None, seed: int, where: str, folder: Path | None = None
-) -> tuple[str, Selection, dict[str, Any]]:
-    """The name with options, the questions, and the source for the manifest, of a generated set.
+) -> tuple[str, Selection, dict[str, Any], Worlds | None]:
+    """The name with options, the questions, the source for the manifest, and the worlds if any, of a generated set.
 
     These are the first `limit` questions of the set's generator, as `options` say (`hops=3&width=2`). A generator is a
-    pydantic model with a method `examples(seed)`; the same seed and options give the same questions, in the same
+    pydantic model with a method `examples(seed)`, and with `worlds()` where its tasks happen in one; the same seed and options give the same questions, in the same
     order, and an id is that of one question only. `folder` is the data set's, whose files may have the class.
     Raises `SpecError` for a class or an option that can't be used; `where` begins messages about dataset.toml.
     """
@@ -131,7 +132,8 @@ def generated(
     source = {"generator": short_name(path), "settings": generator.model_dump(mode="json"), "sha256": content}
     changed = generator.model_dump(mode="json", exclude_defaults=True)
     shown = "&".join(f"{option}={value}" for option, value in changed.items())
-    return f"{spec.name}?{shown}" if shown else spec.name, selection, source
+    worlds = generator.worlds() if hasattr(generator, "worlds") else None
+    return f"{spec.name}?{shown}" if shown else spec.name, selection, source, worlds
 
 
 # Several questions of a data set as one task: `hotpotqa?objectives=3`, as in Otani et al. 2026, arXiv 2605.08477.

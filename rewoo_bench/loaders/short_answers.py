@@ -13,9 +13,13 @@ other files, so their examples have no documents; nor have those of the `.nocont
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Mapping, Sequence
 from math import isclose
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.loaders.row_fields import (
@@ -34,7 +38,7 @@ from rewoo_bench.loaders.row_fields import (
 from rewoo_bench.text.numbers import find_numbers
 from rewoo_bench.text.scoring import ANSWER_MARK, says_yes
 from rewoo_bench.tools.calculator import calculate, show_number
-from rewoo_bench.types import Document, Example, Hop
+from rewoo_bench.types import Document, Example, GoldAction, Hop
 
 _HIDDEN_VALUE = "<unk>"  # in Hugging Face rows of the test split
 
@@ -310,6 +314,67 @@ def sample_example(row: RawRow) -> Example:
         tuple(hops),
         str(row.get("level") or ""),
     )
+
+
+# Rows of tasks in a world (rewoo_bench/worlds/README.md) as examples: `answers` may be missing, and `calls` are the gold
+# calls, for the oracle. Numbers of calls are from 1 in the file, from 0 in `GoldAction`. CSV has `calls` as JSON.
+#
+#     {"id": "o1", "question": "Ann returns order 17 …", "stock": {"mug": 3},
+#      "calls": [{"tool": "lookup_order", "arguments": {"order_id": 17}},
+#                {"tool": "update_stock", "arguments": {"sku": "mug", "change": 1}, "read": {"sku": 1}}]}
+
+
+def task_example(row: RawRow) -> Example:
+    """A row as a task, which keeps its row. Raises `RowError`."""
+    key = next((key for key in ANSWER_KEYS if row.get(key) not in (None, "", [])), None)
+    golds = row[key] if key else []
+    golds = (listed(golds) or [golds]) if isinstance(golds, str) else golds if isinstance(golds, list) else [golds]
+    return Example(
+        identifier(row, "id"),
+        text_field(row, "question"),
+        answers((plain_answer(gold, key) for gold in golds), key) if key else (),
+        kind=str(row.get("type") or ""),
+        level=str(row.get("level") or ""),
+        actions=_actions(row.get("calls") or []),
+        row=row,
+    )
+
+
+class _GoldCall(BaseModel):
+    """A gold call as a row has it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tool: str
+    arguments: dict[str, Any] = {}
+    read: dict[str, int | list[int]] = {}
+    decided: Literal["task", "program", "loop"] = "task"
+    after: list[int] = []
+
+
+def _actions(written: object) -> tuple[GoldAction, ...]:
+    """The gold calls of a row, which may be JSON. Raises `RowError`."""
+    try:
+        given = json.loads(written) if isinstance(written, str) else written
+        calls = TypeAdapter(list[_GoldCall]).validate_python(given)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise RowError(f"'calls': {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    except ValueError as error:
+        raise RowError(f"'calls' is not valid JSON: {error}") from None
+    actions: list[GoldAction] = []
+    for number, call in enumerate(calls, start=1):
+        read = {name: tuple(each if isinstance(each, list) else [each]) for name, each in call.read.items()}
+        after = tuple(call.after) or (tuple(range(1, number)) if call.decided != "task" else ())
+        for each in (*after, *(each for numbers in read.values() for each in numbers)):
+            if not 1 <= each < number:
+                raise RowError(f"'calls': call {number} names call {each}, expected earlier calls, counted from 1")
+        if strange := [name for name in read if name not in call.arguments]:
+            raise RowError(f"'calls': call {number} reads {strange[0]!r}, which is none of its arguments")
+        from_0 = {name: tuple(each - 1 for each in numbers) for name, numbers in read.items()}
+        before = tuple(each - 1 for each in after)
+        actions.append(GoldAction(call.tool, call.arguments, from_0, call.decided, before))
+    return tuple(actions)
 
 
 def _calculation(hop: RawRow, needs: tuple[int, ...], before: Sequence[Hop]) -> tuple[str, str, tuple[int, ...]]:

@@ -251,7 +251,7 @@ class RecordedTasks:
         Raises `DataError`.
         """
         if not any(example.answers for example in self.examples):
-            return Scorer(UNSCORED, _no_score)
+            return Scorer(UNSCORED, no_score)
         name = self.dataset.scoring
         if name in (None, UNSCORED):
             return find_scorer(otherwise)
@@ -260,7 +260,8 @@ class RecordedTasks:
         return find_scorer(str(name))
 
 
-def _no_score(prediction: str, answers: Sequence[str]) -> Score:
+def no_score(prediction: str, answers: Sequence[str]) -> Score:
+    """In the place of a scorer where none compares answers."""
     raise DataError("there are no gold answers")
 
 

@@ -19,7 +19,15 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from rewoo_bench.config.named import find_named, known_names, named_settings, read_architecture, tools_for, with_own
+from rewoo_bench.config.named import (
+    find_named,
+    functions_of_files,
+    known_names,
+    named_settings,
+    read_architecture,
+    tools_for,
+    with_own,
+)
 from rewoo_bench.config.names import AGENT_RUNNER, DESCRIPTIONS, RUNNERS, read_options, short_name
 from rewoo_bench.config.names import TOOLS as BUNDLED_TOOLS
 from rewoo_bench.config.specs import (
@@ -90,7 +98,12 @@ class Architecture:
     def has_foreign_tools(self) -> bool:
         """Whether it has a tool that isn't a bundled one."""
         return any(
-            name not in BUNDLED_TOOLS or settings.factory or settings.mcp or settings.recording
+            name not in BUNDLED_TOOLS
+            or settings.factory
+            or settings.mcp
+            or settings.recording
+            or settings.function
+            or settings.world
             for name, settings in self.spec.tools.items()
         )
 
@@ -248,7 +261,9 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
             raise SpecError(f"{where}: tools: expected names joined by +, as in tools=Search+LLM")
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise SpecError(f"{where}: tools: {twice} is named twice")
-        changed[TOOLS] = with_own([named_settings(name, f"{where}: tools") for name in names], spec.tools)
+        changed[TOOLS] = with_own(
+            [named_settings(name, f"{where}: tools") for name in functions_of_files(names, where)], spec.tools
+        )
     return validated(ArchitectureSpec, {**changed, "settings": {**spec.settings, **settings}}, where)
 
 

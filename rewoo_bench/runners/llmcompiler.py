@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import join_grammar, numbered_grammar
-from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.notation.plan import Plan, PlanStep, in_state_order
 from rewoo_bench.runners.notation.plan_checks import TooLong, read_checked, step_faults, with_tool_names
 from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, write_task
 from rewoo_bench.runners.notation.replies import Joined, answered, read_joined
@@ -224,6 +224,8 @@ class _Course:
 class _Task:
     step: PlanStep
     level: int
+    after: frozenset[str] = frozenset()
+    """The tasks that it waits for: its inputs, and those that come before it where one of them changes state."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
 
@@ -253,34 +255,44 @@ class TaskFetcher:
         for step in plan.steps[: self._max_steps]:
             first.setdefault(step.id, step)
         self._discard({id_ for id_, task in self._tasks.items() if id_ in first and task.step != first[id_]})
-        self.early += self._start_ready(first.values())
+        self.early += self._start_ready(first.values(), is_whole=False)
 
     async def finish(self, steps: Sequence[PlanStep]) -> None:
         """Runs every step of a sound plan, except those that are running or done; without a plan, ends its tasks."""
         wanted = {step.id: step for step in steps}
         self._discard({id_ for id_, task in self._tasks.items() if task.step != wanted.get(id_)})
-        self._start_ready(steps)
+        self._start_ready(steps, is_whole=True)
         for task in list(self._tasks.values()):
             await task.ended.wait()
 
-    def _start_ready(self, steps: Collection[PlanStep]) -> int:
-        """Starts the sound tasks whose inputs were started before, in any order of the lines. Returns their number."""
-        before, known = len(self._tasks), -1
+    def _start_ready(self, steps: Collection[PlanStep], *, is_whole: bool) -> int:
+        """Starts the sound tasks whose inputs were started before, in any order of the lines. Returns their number.
+
+        One that changes state, and those that come after it, wait for the plan to be whole: it can't be discarded.
+        """
+        before, known, waits_for = len(self._tasks), -1, self._order(steps)
         while known < len(self._tasks):
             known = len(self._tasks)
             for step in steps:
-                started = {*self._tasks, *self._earlier}
-                if step.id in started or step_faults(step, started, self._caller.tools):
+                started, after = {*self._tasks, *self._earlier}, waits_for[step.id]
+                if step.id in started or not after <= started or step_faults(step, started, self._caller.tools):
+                    continue
+                if not is_whole and getattr(self._caller.tools[step.tool], "changes_state", False):
                     continue
                 levels = [self._tasks[need].level if need in self._tasks else 0 for need in step.depends_on]
-                self._tasks[step.id] = task = _Task(step, 1 + max(levels) if levels else 0)
+                self._tasks[step.id] = task = _Task(step, 1 + max(levels) if levels else 0, frozenset(after))
                 self._start(self._run, task)
         return len(self._tasks) - before
 
+    def _order(self, steps: Collection[PlanStep]) -> dict[str, set[str]]:
+        """What each of the steps waits for."""
+        called = {step.id: self._caller.tools.get(step.tool) for step in steps}
+        return in_state_order({step.id: set(step.depends_on) for step in steps}, called)
+
     async def _run(self, task: _Task) -> None:
-        inputs = [self._tasks[need] for need in task.step.depends_on if need in self._tasks]
+        before = [self._tasks[id_] for id_ in task.after if id_ in self._tasks]
         with task.scope:
-            for each in inputs:
+            for each in before:
                 await each.ended.wait()
             if self._tasks.get(task.step.id) is not task:
                 return  # discarded with an input that ended at that moment, before its cancellation reached it
@@ -292,7 +304,7 @@ class TaskFetcher:
 
     def _discard(self, gone: set[str]) -> None:
         """Ends tasks, and all that wait for them."""
-        while more := {i for i, task in self._tasks.items() if i not in gone and gone & set(task.step.depends_on)}:
+        while more := {i for i, task in self._tasks.items() if i not in gone and gone & task.after}:
             gone |= more
         for id_ in [id_ for id_ in self._tasks if id_ in gone]:
             task = self._tasks.pop(id_)

@@ -86,7 +86,7 @@ class ReActTurns:
     def __init__(self, loop: ReActLoop, model: Model, tools: Mapping[str, Tool]) -> None:
         self.steps: list[Step] = []
         self._settings = loop.settings
-        self._tools = tools
+        self.tools = tools
         self._notation = loop.notation
         self._evidence_budget = EvidenceBudget(loop.settings.shorten, model, loop.prompts)
         self._done: list[tuple[object, ...]] = []  # by each turn
@@ -98,11 +98,11 @@ class ReActTurns:
         emit("step_started", id_, tool=tool, argument=argument)
         if fault:
             observation = Observation(f"ERROR: {fault}", failed=True)
-        elif tool in self._tools:
-            observation = await call_tool(self._tools[tool], arguments, self._notation)
+        elif tool in self.tools:
+            observation = await call_tool(self.tools[tool], arguments, self._notation)
         else:
             observation = Observation(
-                f"ERROR: no tool {excerpt(tool)!r}; the tools are: {', '.join(self._tools)}", failed=True
+                f"ERROR: no tool {excerpt(tool)!r}; the tools are: {', '.join(self.tools)}", failed=True
             )
         text = await self._evidence_budget.shortened(
             id_, observation.text, query=f"{thought} {argument}", max_tokens=self._settings.observation_tokens

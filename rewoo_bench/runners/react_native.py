@@ -30,8 +30,8 @@ from pydantic import model_validator
 
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
+from rewoo_bench.runners.notation.plan import in_state_order, substitute
 from rewoo_bench.runners.notation.plan import references as named_in
-from rewoo_bench.runners.notation.plan import substitute
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReActLoop, ReActSettings, ReActTurns, longest_path
@@ -185,7 +185,9 @@ async def _act_at_once(
             written = show_call(dict(numbered[id_].arguments)) if needs[id_] else ""
             steps[id_] = replace(step, written=written)
 
-    await in_order({id_: set() if id_ in faults else needed for id_, needed in needs.items()}, act, "ready")
+    waited_for = {id_: set[str]() if id_ in faults else needed for id_, needed in needs.items()}
+    called = {id_: turns.tools.get(call.name) for id_, call in numbered.items()}
+    await in_order(in_state_order(waited_for, called), act, "ready")
     return [steps[id_] for id_ in numbered]
 
 

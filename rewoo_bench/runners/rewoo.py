@@ -19,7 +19,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.grammars import answer_grammar, plan_grammar, plan_schema
-from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, substitute, with_hash_signs
+from rewoo_bench.runners.notation.plan import (
+    Plan,
+    PlanStep,
+    in_state_order,
+    references,
+    substitute,
+    with_hash_signs,
+)
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
 from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations, gives_up
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools, found_nothing
@@ -168,7 +175,8 @@ class PlanAndEvidence:
             self.has_failed |= self.stops_on_failure and (done.failed or found_nothing(done.observation))
             emit("step_finished", id_, observation=done.observation, failed=done.failed)
 
-        await in_order(self.plan.dependencies(), run_step, schedule)
+        called = {step.id: self.caller.tools.get(step.tool) for step in self.plan.steps}
+        await in_order(in_state_order(self.plan.dependencies(), called), run_step, schedule)
         self.plan = Plan(steps=tuple(step for step in self.plan.steps if step.id in self.done))
 
     @property

@@ -14,6 +14,7 @@ attempts). A judge's calls are in calls.parquet only, under the role `judge`:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -168,6 +169,24 @@ def _recorded(result: Any) -> list[bool] | None:
     return [not call.not_recorded for call in calls] if names else None
 
 
+def _changed_by(result: Any) -> Counter[str] | None:
+    """Calls of each tool that changed state; None where no tool says that it does."""
+    tools = getattr(getattr(result.task.architecture, "spec", None), "tools", {})
+    if not any(settings.changes_state for settings in tools.values()):
+        return None
+    return Counter(call.name for call in result.calls if call.changes_state and call.status in ("ok", "empty"))
+
+
+def _changes(result: Any) -> int | None:
+    changed = _changed_by(result)
+    return None if changed is None else changed.total()
+
+
+def _unasked_changes(result: Any) -> int | None:
+    changed, gold = _changed_by(result), result.task.example.actions
+    return None if changed is None or not gold else (changed - Counter(each.tool for each in gold)).total()
+
+
 def _trial_seed(source: QuestionSource) -> int | None:
     """The seed of the question's requests; None where the model takes none, or an external agent writes them."""
     seed, task = source.run.get("trial_seed"), source.result.task
@@ -291,6 +310,15 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: sum(call.role not in NO_LLM_ROLES for call in q.model_calls),
     ),
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),
+    Column(
+        "state_changes", INT, "calls that changed state: of a tool that says so of itself, without those that failed",
+        lambda q: _changes(q.result), null="where no tool says that it changes state",
+    ),
+    Column(
+        "unasked_changes", INT,
+        "those of them that the task doesn't ask for: beyond the number of gold calls of the same tool",
+        lambda q: _unasked_changes(q.result), null="where no tool changes state, and where no gold calls are known",
+    ),
     Column(
         "recorded_hits", INT, "calls of a tool that a recording answered (`--tools recorded:RUN`)",
         lambda q: None if (found := _recorded(q.result)) is None else sum(found), null=_NO_RECORDING,
@@ -427,6 +455,10 @@ CALL_COLUMNS: tuple[Column[CallSource], ...] = (
     ),
     Column("plan_depth", INT, "depth of the step in the plan or the program", lambda c: c.call.place.level),
     Column("status", TEXT, "`ok`, `empty`, `error` or `cancelled`", lambda c: c.call.status),
+    Column(
+        "changes_state", BOOL, "whether the called tool says that it changes state",
+        lambda c: c.call.changes_state if c.call.kind == "tool" else None, null="for a model",
+    ),
     Column("attempts", INT, "how often it was tried", lambda c: c.call.call_cost.attempts),
     Column("input_tokens", LONG, "tokens of the prompt", _of_model("usage.input_tokens"), null=_TOOL),
     Column(

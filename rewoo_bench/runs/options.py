@@ -241,12 +241,19 @@ class RunOptions:
     tools: tuple[str, ...] = option(
         (), group=TOOLS, metavar="NAME", reader="tool_names",
         help="Replace the tools of every architecture; LLM is added only to architectures that define it. "
+        "my_tools.py stands for the public functions of that file. "
         "my_module:make_tool is a tool of your own, NAME=my_module:make_tool one of that name; it replaces one of the "
         "same name. recorded:RUN stands for all "
         "tools of a run, imported or your own: each call is answered as it was recorded in the same task, and a call "
         "that wasn't recorded fails. Repeat the flag or use commas. rewoo?tools=Search names them for one "
         "architecture; none leaves those of --mcp alone, and an agent its own.  [default: those of the data set, "
         "else of the architecture]",
+    )
+    world: str | None = option(
+        None, group=TOOLS, metavar="FILE.py", role=OptionRole(compare="refuse", baseline=True),
+        help="Ask each question in a world of its own: the public methods of the file's class are the tools, in the "
+        "place of the architecture's own (LLM stays), and its method `solved` is the score. FILE.py:CLASS names one "
+        "of several classes.",
     )
     mcp: tuple[str, ...] = option(
         (), group=TOOLS, metavar="COMMAND|URL",
@@ -258,7 +265,8 @@ class RunOptions:
     )
     mcp_timeout: Amount = option(
         60.0, group=TOOLS, role=SESSION,
-        help="Seconds until the start of an MCP server is given up, or a call of one of its tools.",
+        help="Seconds until the start of an MCP server is given up, or a call of one of its tools, of a world's, or "
+        "of a function of --tools FILE.py.",
     )
     corpus: Path | None = option(
         None, group=TOOLS, metavar="FILE",

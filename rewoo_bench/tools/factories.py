@@ -80,7 +80,7 @@ def find_factory(name: str, settings: ToolSettings, where: str) -> ToolFactory |
     """The factory that architecture.toml names, or the installed one; None for a bundled tool. Raises `SpecError`."""
     if settings.factory:
         function = import_object(settings.factory, where)
-    elif settings.mcp or settings.recording:
+    elif settings.mcp or settings.recording or settings.function or settings.world:
         return None
     else:
         function = find_plugin("tools", name)  # also raises for a bundled name that another package has

@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 
+from rewoo_bench.config.functions import FunctionTool
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import NotRecorded, RewooBenchError, ToolError
 from rewoo_bench.events import current_place
@@ -24,8 +25,9 @@ from rewoo_bench.system.crashes import RUN_STOPPING, deciding, harness_fault
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.redaction import without
 from rewoo_bench.text.tokens import count_tokens, truncate
-from rewoo_bench.types import FaultMode, Tool, WrappedTool
+from rewoo_bench.types import FaultMode, Tool, WrappedTool, sees_state
 
+_MISTAKES = (AttributeError, ImportError, NameError, TypeError)  # rather of the code than of a call
 _LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
 
 
@@ -47,6 +49,48 @@ class ConcurrencyLimit(WrappedTool):
             return await self._tool(arguments)
         finally:
             self._limiter.release()
+
+
+class StateOrder:
+    """The order of a question's calls where a tool changes state.
+
+    A call that changes state waits for all calls before it, and every call for the last change before it.
+    """
+
+    def __init__(self) -> None:
+        self._change: anyio.Event | None = None
+        self._others: list[anyio.Event] = []  # since that change
+
+    def of(self, tool: Tool) -> Tool:
+        """The tool in this order; one that sees no state needs none."""
+        return InOrder(tool, self) if sees_state(tool) else tool
+
+    async def call(self, tool: Tool, arguments: Any) -> str:
+        """Calls the tool in its turn."""
+        ended, last = anyio.Event(), [self._change] if self._change else []
+        if getattr(tool, "changes_state", False):
+            before, self._change, self._others = [*last, *self._others], ended, []
+        else:
+            before = last
+            self._others.append(ended)
+        try:
+            for each in before:
+                if not each.is_set():
+                    await each.wait()
+            return await tool(arguments)
+        finally:
+            ended.set()
+
+
+class InOrder(WrappedTool):
+    """A tool whose calls keep the order of state."""
+
+    def __init__(self, tool: Tool, order: StateOrder) -> None:
+        super().__init__(tool)
+        self._order = order
+
+    async def __call__(self, arguments: Any) -> str:
+        return await self._order.call(self._tool, arguments)
 
 
 class ResultLimit(WrappedTool):
@@ -82,6 +126,7 @@ class Deadline(WrappedTool):
         self.asks_model = self.asks_model or asks_model
         self._secrets = secrets
         self._timeout_s = settings.timeout_s
+        self._is_function = isinstance(tool, FunctionTool)  # whose exceptions are its way to say that a call failed
 
     async def __call__(self, arguments: Any) -> str:
         limit = asyncio.timeout(self._timeout_s)  # anyio's takes nearly three times as long
@@ -102,7 +147,10 @@ class Deadline(WrappedTool):
             if isinstance(error, RewooBenchError):
                 raise
             kind = type(error).__name__
-            warnings.warn(f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2)
+            if not self._is_function or isinstance(error, _MISTAKES):
+                warnings.warn(
+                    f"the tool {self.name!r} raised {kind}, taken as a failed call", RuntimeWarning, stacklevel=2
+                )
             message = " ".join(self._shown(str(error)).split())
             raise ToolError(f"{kind}: {message[:_LONGEST_FAULT]}" if message else kind) from error
         if not isinstance(text, str):

@@ -174,13 +174,21 @@ class ToolSchema:
     """A tool as its server describes it."""
 
     def __init__(
-        self, name: str, description: str | None, schema: Mapping[str, Any], *, is_read_only: bool = False
+        self,
+        name: str,
+        description: str | None,
+        schema: Mapping[str, Any],
+        *,
+        is_read_only: bool = False,
+        changes_state: bool = False,
     ) -> None:
         self.name = name
         self.description = (description or name).strip()
         self.schema = dict(schema)
         self.is_read_only = is_read_only
         """Whether the server says that the tool changes nothing (`readOnlyHint`)."""
+        self.changes_state = changes_state
+        """Whether the server says that it changes something; one that says neither may do either."""
 
     @cached_property
     def sha256(self) -> str:
@@ -228,6 +236,7 @@ class McpTool:
         self.description = schema.description
         self.arguments: type[BaseModel] = schema.arguments
         self.stateful = stateful
+        self.changes_state = schema.changes_state
         self._call = call
         self._remote = schema.name
 

@@ -223,9 +223,13 @@ class McpServer:
         if not tools:
             _log.warning("--mcp: %s has no tools", self.address.shown)
         for tool in tools:
-            is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
+            says = tool.annotations
+            is_read_only = bool(says and says.read_only_hint)
+            changes = bool(says and not is_read_only and (says.read_only_hint is False or says.destructive_hint))
             description, inputs = without_in([tool.description, tool.input_schema], self.address.secrets)
-            self.schemas[tool.name] = ToolSchema(tool.name, description, inputs, is_read_only=is_read_only)
+            self.schemas[tool.name] = ToolSchema(
+                tool.name, description, inputs, is_read_only=is_read_only, changes_state=changes
+            )
         self.names = self.address.names_of(self.schemas)
 
     def _error(self, message: str) -> ToolError:

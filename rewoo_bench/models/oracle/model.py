@@ -6,7 +6,7 @@
 It separates the cost of an architecture from the quality of a model: its tokens are counted with one pinned
 tokenizer and are the same on every machine. It follows the question's gold chain (`Example.chain`), and
 answers only from the part of it that the prompt shows, else "unknown". Its accuracy says nothing about any
-model.
+model. Of a task in a world it follows the gold actions (actions.py).
 
 The evaluator gives it each question's gold through `with_gold`; no runner sees it.
 """
@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import cycle, islice, takewhile
+from itertools import islice, takewhile
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.config.names import ORACLE_MODEL, read_options
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
+from rewoo_bench.models.oracle.actions import ActionPath, ActionWriter
+from rewoo_bench.models.oracle.forms import Writer
 from rewoo_bench.models.oracle.gold_plan import (
     CALCULATOR,
     UNKNOWN_ANSWER,
@@ -37,7 +39,6 @@ from rewoo_bench.models.oracle.gold_plan import (
     program_of,
     shown_numbers,
 )
-from rewoo_bench.runners.notation.grammars import Grammar, schema_form
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
 from rewoo_bench.runners.notation.replies import FINISH
@@ -46,8 +47,6 @@ from rewoo_bench.text.tokens import TOKENIZER, count_call, count_prompt, count_t
 from rewoo_bench.text.words import fold
 from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 
-_TOOL = re.compile(r"(?m)^(?:async def )?(\w+)(?=\[|\(| \{)")  # as the prompts list them
-_FIELD = re.compile(r'(?m)^(\w+) \{"(\w+)"')  # a tool's first input, as prompts list it for JSON
 _INPUT = re.compile(r'\[(.*)\]|"args": \{"\w+": "(.*)"\}')
 _TASK_INPUT = re.compile(r'(?m)^(?:\d+\. \w+\("(.*)"\)|#E\d+ = \w+\[(.*)\])$')  # in the prompts of later calls
 _NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
@@ -57,84 +56,35 @@ _REASONS = ("agent", "planner", "solver")
 _IN_PLAN = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. |.*await .*){CALCULATOR}[\[(]")
 
 
-class OracleWriter:
-    """Writes the next reply to a request along the path to the answer, in the form that the request wants.
-
-    `request.messages[start:]` are about the question, those before are the same for all: the part about the question
-    begins at its last mention, else after the instructions.
-    """
+class OracleWriter(Writer):
+    """Writes the next reply to a request along the path to the answer, in the form that the request wants."""
 
     def __init__(self, path: LookupPath, request: Request, verbosity: float = 1.0, *, tools_fail: bool = False) -> None:
-        messages, question = request.messages, path.example.question
-        mentions = [i for i, m in enumerate(messages) if m.role == "user" and f"Question: {question}" in m.content]
-        self.start = mentions[-1] if mentions else sum(message.role == "system" for message in messages)
+        super().__init__(path.example, request, verbosity)
         self._path = path
-        self._request = request
-        self._verbosity = verbosity
         self._tools_fail = tools_fail
-        self._last = messages[-1].content
-        listed = "\n".join(message.content for message in messages[: self.start] if message.role == "system")
-        self._tools = _TOOL.findall(listed)
-        self._fields = dict(_FIELD.findall(listed))
         self._search_tool = next((name for name in _FINDERS if name in self._tools), _FINDERS[0])
         self._called = set[str]()  # the arguments of tool calls so far, folded
-        for message in messages[self.start :]:
+        for message in request.messages[self.start :]:
             if message.role == "assistant":
                 self._called |= {fold(text) for texts in _INPUT.findall(message.content) for text in texts if text}
                 self._called |= {fold(json.loads(text)) for text in _CALL_INPUT.findall(message.content)}
                 self._called |= {fold(str(value)) for call in message.tool_calls for value in call.arguments.values()}
             else:
                 self._called |= {fold(text) for texts in _TASK_INPUT.findall(message.content) for text in texts if text}
-        # The evidence so far: all text that the oracle didn't write, without the question. A solver's prompt lists no
-        # tools, but the plan that ran.
-        shown = [message for message in messages[self.start :] if message.role != "assistant"]
-        text = "\n".join(message.content for message in shown).replace(question, "")
+        # A solver's prompt lists no tools, but the plan that ran.
         offered = [*self._tools, *(tool.name for tool in request.tools)]
-        self._seen = Evidence(text, shown_numbers(shown), CALCULATOR in offered or bool(_IN_PLAN.search(text)))
-        # Without tools the prompt has no evidence, and the answer comes from memory.
-        self._from_memory = not text.strip().removeprefix("Question:").strip()
+        has_calculator = CALCULATOR in offered or bool(_IN_PLAN.search(self._evidence))
+        shown = [message for message in request.messages[self.start :] if message.role != "assistant"]
+        self._seen = Evidence(self._evidence, shown_numbers(shown), has_calculator)
         self._found = path.found(self._seen)
-        refers = bool(request.tools) and "#1 stands for the result" in listed
+        refers = bool(request.tools) and "#1 stands for the result" in self._listed
         calls = (path.calls_of_turn if refers else path.next_calls)(self._called, self._found)
         self._calls = [call for call in calls if call.tool != CALCULATOR or self._seen.calculator]
-        self._is_over = "No turn is left" in self._last or not self._calls
 
-    def reply(self, parallel: bool = True) -> tuple[str, tuple[ToolCall, ...]]:
-        """Text and native tool calls, several in one turn if `parallel`. Raises `ModelError` for an unknown form."""
-        request, grammar = self._request, self._request.grammar
-        if request.tools:
-            return (self._answer(), ()) if self._is_over else ("", self._native_calls(parallel))
-        if request.schema:
-            form = schema_form(request.schema)
-            if form is None:
-                raise self._unknown_form()
-            return (self._json_turn() if form == "JSON action" else self._plan("json", form == "bare JSON plan")), ()
-        if request.role == "tool":
-            return self._read() if grammar else self._summary(), ()
-        if not isinstance(grammar, Grammar):
-            raise self._unknown_form()
-        forms = {
-            "plan": lambda: self._plan("text"),
-            "numbered plan": lambda: re.sub(r"(?m)^Thought: .*\n", "", self._plan("numbered")),  # as in the exemplars
-            "join": self._joined,
-            "join or replan": lambda: self._joined(may_replan=True),
-            "action": self._turn,
-            "step": self._step,
-            "words": self._words,
-            "words or answer": lambda: self._words() if self._calls else self._answer(),
-            "answer": self._answer,
-            "thought and answer": self._reasoned,
-            "choice": self._choice,
-            "program": self._program,
-            "program or answer": self._program_turn,
-        }
-        return forms[grammar.form](), ()
-
-    def _unknown_form(self) -> ModelError:
-        return ModelError(
-            f"the oracle can't answer this call of {self._request.role!r}: it knows only the forms of the bundled "
-            "architectures. Your own loop needs a language model (local/smollm2-135m), or a ScriptedModel in a test"
-        )
+    @property
+    def _is_over(self) -> bool:
+        return "No turn is left" in self._last or not self._calls
 
     def _turn(self) -> str:
         """A turn of ReAct: the next call, or the end."""
@@ -191,10 +141,6 @@ class OracleWriter:
         if notation == "json":
             plan = Plan(steps=tuple(self._with_fields(step) for step in plan.steps))
         return write_plan(plan, notation, bare=bare)
-
-    def _with_fields(self, step: PlanStep) -> PlanStep:
-        """A step with its input by name."""
-        return step.model_copy(update={"args": {self._fields.get(step.tool, "input"): step.args}})
 
     def _json_turn(self) -> str:
         """A turn in JSON: the next call, or the end."""
@@ -265,13 +211,6 @@ class OracleWriter:
     def _action(self, call: GoldCall) -> str:
         return f"{CALCULATOR if call.tool == CALCULATOR else self._search_tool}[{call.argument}]"
 
-    def _wordy(self, text: str) -> str:
-        """The text, shortened or repeated to `verbosity` times its number of words."""
-        if self._verbosity == 1:
-            return text
-        words = text.split()
-        return " ".join(islice(cycle(words), max(1, round(len(words) * self._verbosity))))
-
 
 class OracleSettings(BaseModel):
     """The options after `oracle?`: deviations from the perfect oracle."""
@@ -329,8 +268,12 @@ class Oracle:
         if self.example is None:
             raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
         settings, messages = self.settings, request.messages
-        path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
-        writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)
+        writer: Writer
+        if self.example.actions:
+            writer = ActionWriter(ActionPath(self.example), request, settings.verbosity)
+        else:
+            path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
+            writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)
         text, calls = writer.reply(settings.parallel and request.parallel)
         # Tokens that a prefix cache would have: the part before the question, and the part that was sent before. The
         # former is taken to be the same for every question, so that counts don't depend on the order of questions.

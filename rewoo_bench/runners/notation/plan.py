@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
+from rewoo_bench.types import Tool, sees_state
 
 # `#E1` isn't a prefix of `#E10`, nor is a number too long for a step.
 _ANY_REFERENCE = re.compile(r"\{\{\s?E(\d{1,9})\s?\}\}|\{E(\d{1,9})\}|#E(\d{1,9})(?!\d)", re.ASCII)
@@ -94,6 +95,36 @@ class Plan(BaseModel):
         """Ids of the steps that no other step waits for: the aim of the plan."""
         needed = {before for step in self.steps for before in step.depends_on}
         return [step.id for step in self.steps if step.id not in needed]
+
+
+def in_state_order(dependencies: Mapping[str, set[str]], called: Mapping[str, Tool | None]) -> dict[str, set[str]]:
+    """What each call waits for, so that state is changed by one call at a time, in the order in which they are written.
+
+    A call that changes state waits for all calls before it that see state, and these for the last change before them,
+    but for calls that themselves wait for it. `called` has the tool of each call, in that order.
+    """
+    tools = {id_: tool for id_, tool in called.items() if tool is not None and sees_state(tool)}
+    ordered = {id_: set(needs) for id_, needs in dependencies.items()}
+    if not any(getattr(tool, "changes_state", False) for tool in tools.values()):
+        return ordered
+    before: list[str] = []  # the last change, and the calls since
+
+    def waits_for(id_: str, other: str) -> bool:
+        to_see, seen = [id_], set[str]()
+        while to_see:
+            for need in ordered.get(to_see.pop(), set()) - seen:
+                seen.add(need)
+                to_see.append(need)
+        return other in seen
+
+    for id_, tool in tools.items():
+        changes = getattr(tool, "changes_state", False)
+        for earlier in before if changes else before[:1]:
+            is_change = getattr(tools[earlier], "changes_state", False)
+            if (changes or is_change) and not waits_for(earlier, id_):
+                ordered[id_].add(earlier)
+        before = [id_] if changes else [*before, id_]
+    return ordered
 
 
 def canonical(text: str) -> str:

@@ -1,0 +1,89 @@
+"""The worlds of a run: those of `--world shop.py`, or of a data set whose tasks happen in one; and what they change.
+
+worlds = worlds_of(options, dataset)
+dataset = await with_checked_world(dataset, worlds)       # the world's check is its scorer
+architectures = with_world_tools(architectures, worlds)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rewoo_bench.config.specs import ToolSettings
+from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.loaders.load import Dataset
+from rewoo_bench.loaders.sources import no_score
+from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.text.scoring import Scorer
+from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds
+
+
+def worlds_of(options: RunOptions, dataset: Dataset) -> Worlds | None:
+    """What makes the worlds of a run; None where its questions have none. Raises `UsageError`."""
+    if options.world is None:
+        return dataset.worlds
+    if dataset.worlds is not None:
+        raise UsageError(f"--world: the tasks of {dataset.name!r} have worlds of their own; leave it out")
+    if "?objectives=" in options.dataset:
+        raise UsageError("--world: each task has a world of its own, so several can't be one; leave ?objectives out")
+    return WorldFile.read(options.world)
+
+
+async def with_checked_world(dataset: Dataset, worlds: Worlds) -> Dataset:
+    """The data set with the world's check as its scorer, if it has one; the first question's world is made once.
+
+    Raises `UsageError` for a world that can't be made, and where nothing says what is right.
+    """
+    try:
+        async with worlds.opened(dataset.examples[0]):
+            pass
+    except WorldFault as error:
+        where = f"--world {worlds.name}.py" if dataset.worlds is None else dataset.name
+        raise UsageError(f"{where}: the world of question {dataset.examples[0].id!r}: {error}") from error
+    facts = {**dataset.manifest, "world": worlds.manifest}
+    if not worlds.has_check:
+        if any(example.answers for example in dataset.examples):
+            return replace(dataset, manifest=facts)
+        raise UsageError(
+            f"--world: nothing says what is right: the class has no method {CHECK}(self, answer), and the questions "
+            "have no answers"
+        )
+    return replace(dataset, scorer=Scorer(CHECK, no_score), manifest={**facts, "scoring": CHECK})
+
+
+def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> list[Architecture]:
+    """The architectures with the tools of every world. Raises `UsageError` for two tools of one name."""
+    own = {
+        name: ToolSettings(world=True, changes_state=schema.changes_state, schema_sha256=schema.sha256)
+        for name, schema in worlds.schemas.items()
+    }
+    extended = []
+    for each in architectures:
+        if taken := [name for name in own if name in each.spec.tools or name.lower() == FINISH.lower()]:
+            raise UsageError(f"--world: {each.name!r} has {taken[0]!r} already; give the world's method another name")
+        tools = {**own, **each.spec.tools} if each.uses_tools else each.spec.tools
+        extended.append(replace(each, spec=each.spec.model_copy(update={"tools": tools})))
+    return extended
+
+
+def with_checked_actions(dataset: Dataset, worlds: Worlds) -> Dataset:
+    """The data set, whose gold actions say which change state.
+
+    Raises `UsageError` for one of a tool or with an argument that no world has.
+    """
+    examples = []
+    for example in dataset.examples:
+        for number, action in enumerate(example.actions, start=1):
+            where = f"question {example.id!r}: call {number} of 'calls'"
+            if action.tool not in worlds.schemas:
+                raise UsageError(f"{where}: {unknown('tool', action.tool, worlds.schemas)}")
+            names = worlds.schemas[action.tool].arguments.model_fields
+            if strange := [name for name in action.arguments if name not in names]:
+                raise UsageError(f"{where}: {unknown(f'argument of {action.tool}', strange[0], names)}")
+        schemas = worlds.schemas
+        marked = (replace(each, changes_state=schemas[each.tool].changes_state) for each in example.actions)
+        examples.append(replace(example, actions=tuple(marked)))
+    return replace(dataset, examples=tuple(examples))

@@ -1,0 +1,295 @@
+"""Worlds: tools over a state of their own, made fresh for each question, trial and architecture.
+
+    worlds = WorldFile.read("shop.py")            # checked, before the first question
+    async with worlds.opened(example) as world:
+        await world.tools["lookup_order"](arguments)
+        await world.solved("17")                  # what became of it; None where the world has no check
+
+A file of the user's has one class. Its public methods are the tools (config/functions.py), `__init__(self, row)` gets the
+question's row, and `solved(self, answer)`, where there is one, is the score. The file is run anew for each world, so
+nothing is left of another one in the class or the module; what it imports is shared.
+
+Where a tool isn't async the world has a thread of its own, so that SQLite is content and a call may hang.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import queue
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any, Protocol, TypeVar
+
+from rewoo_bench.config.functions import FunctionSchema, FunctionTool, schema_of
+from rewoo_bench.errors import RewooBenchError, SpecError, ToolError
+from rewoo_bench.types import Example, Tool
+
+T = TypeVar("T")
+
+CHECK = "solved"
+
+
+class WorldFault(RewooBenchError):
+    """A world that couldn't be made, or whose check gave no verdict: its question has failed, and isn't wrong."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What one question happens in."""
+
+    tools: Mapping[str, Tool]
+    check: Callable[[str], Any] | None = None
+    """Async; gets the answer."""
+
+    async def solved(self, answer: str, timeout_s: float) -> bool | None:
+        """Whether the task is done; None where the world has no check. Raises `WorldFault`."""
+        if self.check is None:
+            return None
+        try:
+            async with asyncio.timeout(timeout_s):
+                verdict = await self.check(answer)
+        except TimeoutError:
+            raise WorldFault(f"{CHECK} took longer than {timeout_s:g} s") from None
+        except Exception as error:  # of somebody's own code
+            raise WorldFault(f"{CHECK} raised {type(error).__name__}: {error}") from error
+        if not isinstance(verdict, bool):
+            raise WorldFault(f"{CHECK} returned {verdict!r:.80}, expected True or False")
+        return verdict
+
+
+class Worlds(Protocol):
+    """What makes the worlds of a run. Every question may have other tools."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def schemas(self) -> Mapping[str, FunctionSchema]:
+        """Every tool that a question may have, by its name."""
+        ...
+
+    @property
+    def has_check(self) -> bool: ...
+
+    def opened(self, example: Example) -> AbstractAsyncContextManager[World]: ...
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The facts for a run's manifest."""
+        ...
+
+
+_number = count(1)
+
+
+@dataclass(frozen=True)
+class WorldFile:
+    """The worlds that a Python file makes."""
+
+    path: Path
+    code: CodeType
+    class_name: str
+    schemas: Mapping[str, FunctionSchema]
+    has_check: bool
+    sha256: str
+    own_types: bool = field(repr=False, default=False)
+    """Whether a type hint names a class of the file: then each world has schemas of its own."""
+
+    @classmethod
+    def read(cls, named: str) -> WorldFile:
+        """The worlds of `shop.py`, or of `shop.py:Shop` where it has several classes. Raises `SpecError`."""
+        file, _, class_name = named.partition(".py:")
+        path = Path(f"{file}.py" if class_name else named)
+        where = f"--world {named}"
+        if not path.is_file():
+            raise SpecError(f"{where}: no such file")
+        source = path.read_bytes()
+        try:
+            code = compile(source, str(path), "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise SpecError(f"{where}: {error}") from None
+        with _Loaded(path, code, where) as module:
+            kind = _world_class(module, class_name, where)
+            methods = _tools_of(kind)
+            if not methods:
+                raise SpecError(f"{where}: the class {kind.__name__} has no public method; each would be a tool")
+            schemas = {name: schema_of(name, method, where, is_method=True) for name, method in methods.items()}
+            _check_takes(kind, "__init__", "row", where)
+            has_check = callable(getattr(kind, CHECK, None))
+            if has_check:
+                _check_takes(kind, CHECK, "answer", where)
+            own_types = any(module.__name__ in repr(schema.arguments.model_fields) for schema in schemas.values())
+            return cls(path, code, kind.__name__, schemas, has_check, sha256(source).hexdigest(), own_types)
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The facts for a run's manifest."""
+        return {"file": self.path.name, "class": self.class_name, "sha256": self.sha256, "check": self.has_check}
+
+    @asynccontextmanager
+    async def opened(self, example: Example) -> AsyncIterator[World]:
+        """A new world of a question. Raises `WorldFault` where it can't be made."""
+        is_async = all(schema.is_async for schema in self.schemas.values())
+        thread = None if is_async else WorldThread()
+        call = thread.call if thread else _at_once
+        loaded = _Loaded(self.path, self.code, f"--world {self.path}")
+        try:
+            try:
+                module = await call(loaded.__enter__)
+                world = await call(lambda: getattr(module, self.class_name)(deepcopy(example.row)))
+            except Exception as error:  # of somebody's own code
+                made = f"{self.class_name}({{…}})" if example.row else f"{self.class_name}({{}})"
+                raise WorldFault(f"{made} raised {type(error).__name__}: {error}") from error
+            yield World(
+                {name: FunctionTool(schema, getattr(world, name), call) for name, schema in self._schemas(world)},
+                _check_of(world, call) if self.has_check else None,
+            )
+        finally:
+            if thread:
+                thread.end()
+            loaded.__exit__(None, None, None)
+
+    def _schemas(self, world: object) -> list[tuple[str, FunctionSchema]]:
+        if not self.own_types:
+            return list(self.schemas.items())
+        methods = _tools_of(type(world))
+        return [(name, schema_of(name, each, str(self.path), is_method=True)) for name, each in methods.items()]
+
+
+def _check_of(world: Any, call: Callable[[Callable[[], Any]], Any]) -> Callable[[str], Any]:
+    async def check(answer: str) -> Any:
+        if inspect.iscoroutinefunction(world.solved):
+            return await world.solved(answer)
+        return await call(lambda: world.solved(answer))
+
+    return check
+
+
+class _Loaded:
+    """A new module of a file's code, known to Python as long as it lasts. Raises `SpecError`."""
+
+    def __init__(self, path: Path, code: CodeType, where: str) -> None:
+        self._path, self._code, self._where = path, code, where
+        self._name = f"{path.stem}_{next(_number)}"
+
+    def __enter__(self) -> ModuleType:
+        folder = str(self._path.resolve().parent)
+        if folder not in sys.path:
+            sys.path.append(folder)  # it may import the files beside it
+        module = ModuleType(self._name)
+        module.__file__ = str(self._path)
+        sys.modules[self._name] = module  # where a dataclass looks for its own
+        try:
+            exec(self._code, module.__dict__)
+        except BaseException as error:  # SystemExit would end the run as done
+            del sys.modules[self._name]
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            raise SpecError(f"{self._where}: can't be run: {type(error).__name__}: {error}") from error
+        return module
+
+    def __exit__(self, *_: object) -> None:
+        sys.modules.pop(self._name, None)
+
+
+def _world_class(module: ModuleType, wanted: str, where: str) -> type:
+    """The class of that name, or the only one that has public methods and isn't a mere record."""
+    own = [each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == module.__name__]
+    worlds = {each.__name__: each for each in own if not each.__name__.startswith("_") and _tools_of(each)}
+    if wanted:
+        if (named := getattr(module, wanted, None)) is None or not inspect.isclass(named):
+            raise SpecError(f"{where}: there is no class {wanted!r}; there are: {', '.join(worlds) or 'none'}")
+        return named
+    if len(worlds) != 1:
+        if worlds:
+            names = " and ".join(worlds)
+            one = f"{module.__file__}:{next(iter(worlds))}"
+            raise SpecError(f"{where}: it has the classes {names}; name one, as in {one}")
+        raise SpecError(f"{where}: it has no class with public methods; each of these would be a tool")
+    return next(iter(worlds.values()))
+
+
+def _tools_of(kind: type) -> dict[str, Callable[..., Any]]:
+    """The public methods of a class, inherited ones first, in the order of their definition."""
+    found: dict[str, Callable[..., Any]] = {}
+    for each in reversed(kind.__mro__[:-1]):
+        own = {name: value for name, value in vars(each).items() if inspect.isfunction(value)}
+        found |= {name: value for name, value in own.items() if not name.startswith("_") and name != CHECK}
+    return found
+
+
+def _check_takes(kind: type, method: str, parameter: str, where: str) -> None:
+    """Raises `SpecError` for a method that can't be called with one value."""
+    function = getattr(kind, method)
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        raise SpecError(f"{where}: {kind.__name__}.{method} has to take (self, {parameter})") from None
+
+
+async def _at_once(function: Callable[[], T]) -> T:
+    return function()
+
+
+class WorldThread:
+    """A thread of one world, in which its code runs, one call at a time. One that hangs keeps no run from ending."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._is_stuck = False
+        threading.Thread(target=self._run, daemon=True, name="world").start()
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """The function's result, or what it raises; also while one that was given up still runs: `ToolError`."""
+        if self._is_stuck:
+            raise ToolError("an earlier call, which took too long, is still running")
+        loop, ended = asyncio.get_running_loop(), asyncio.Future[T]()
+
+        def end(result: T | None, error: BaseException | None) -> None:
+            self._is_stuck = False
+            if ended.done():
+                return
+            if error is not None:
+                ended.set_exception(error)
+            else:
+                ended.set_result(result)  # type: ignore[arg-type]
+
+        def work() -> None:
+            result: T | None = None
+            raised: BaseException | None = None
+            try:
+                result = function()
+            except StopIteration as error:  # which no future can hold
+                raised = RuntimeError(f"StopIteration: {error}")
+            except BaseException as error:  # SystemExit included: it would end the thread
+                raised = RuntimeError(f"{type(error).__name__}") if isinstance(error, SystemExit) else error
+            with suppress(RuntimeError):  # the loop has ended meanwhile
+                loop.call_soon_threadsafe(end, result, raised)
+
+        self._work.put(work)
+        try:
+            return await ended
+        except asyncio.CancelledError:
+            self._is_stuck = True
+            raise
+
+    def end(self) -> None:
+        """Ends the thread, after what it is doing."""
+        self._work.put(None)
