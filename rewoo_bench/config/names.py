@@ -106,7 +106,7 @@ RUNNERS = {
 }
 AGENT_RUNNER = "rewoo_bench.agents.runner:AgentRunner"
 """The runner of an architecture.toml with `[agent]`."""
-GENERATORS = {"chain": "rewoo_bench.loaders.chain:Chain"}
+GENERATORS = {"agentdojo": "rewoo_bench.worlds.dojo:AgentDojo", "chain": "rewoo_bench.loaders.chain:Chain"}
 TOOLS = ("Search", "Lookup", "LLM", "Calculator", "Wikipedia")
 SCORERS = ("hotpotqa", "triviaqa", "gsm8k", "yes_no", "physics", "musique", "parallelqa")
 _SHORT = {path: name for table in (RUNNERS, GENERATORS) for name, path in table.items()}

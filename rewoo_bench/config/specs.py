@@ -30,7 +30,7 @@ QuestionStyle = Literal["multihop", "trivia", "arithmetic", "yes_no"]
 """A kind of question that has exemplars of its own."""
 
 FormatName = (
-    Literal["sample", "hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa"]
+    Literal["sample", "task", "hotpotqa", "triviaqa", "musique", "2wiki", "parallelqa"]
     | Literal["gsm8k", "strategyqa", "physics", "sports", "sotu"]
 )
 """A shape of a data set's rows (loaders/formats.py)."""

@@ -394,7 +394,7 @@ class ActionWriter(Writer):
             for name in action.read:
                 if self._path.question_about(number, name) in self._last:
                     value = action.arguments[name]
-                    return f"Answer: {value if isinstance(value, str) else json.dumps(value)}"
+                    return f"Answer: {_one_line(value) if isinstance(value, str) else json.dumps(value)}"
         return f"Answer: {UNKNOWN_ANSWER}"
 
     @property
@@ -413,7 +413,7 @@ class ActionWriter(Writer):
 
     @property
     def _words_of_answer(self) -> str:
-        return self._path.example.answers[0] if self._path.example.answers else DONE
+        return _one_line(self._path.example.answers[0]) if self._path.example.answers else DONE
 
     @property
     def _is_foreseen(self) -> bool:
@@ -462,6 +462,11 @@ def _numbered_plan(
             arguments[name] = read[key]
         ids[number] = calls[number] = add(action.tool, arguments, f"Call {action.tool}.")
     return _Numbered(first, steps, calls)
+
+
+def _one_line(text: str) -> str:
+    """A text as an answer has it, which ends with its line."""
+    return " ".join(text.split())
 
 
 def _times(text: str, tool: str, arguments: dict[str, Any]) -> int:

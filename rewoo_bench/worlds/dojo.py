@@ -1,0 +1,188 @@
+"""AgentDojo as a data set: 97 user tasks of four suites, with their own tools, environments and checks.
+
+    agentdojo                     # all four
+    agentdojo?suite=banking
+
+Debenedetti et al. 2024, arXiv 2406.13352; the package is `agentdojo`, the tasks are those of v1.2.2. A task's gold calls
+are its own ground truth. What an agent could know of them beforehand isn't in the package: datasets/agentdojo/calls.json
+says, for each of them, what decides that it is made, and which earlier results its arguments are read from.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import warnings
+from ast import literal_eval
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from rewoo_bench.config.functions import FunctionSchema
+from rewoo_bench.config.names import bundled_folder
+from rewoo_bench.errors import SpecError, ToolError
+from rewoo_bench.types import Example, GoldAction, Tool
+from rewoo_bench.worlds.world import World
+
+VERSION = "v1.2.2"
+SUITES = ("banking", "slack", "travel", "workspace")
+CHANGES_STATE = frozenset(
+    "send_money schedule_transaction update_scheduled_transaction update_password update_user_info "
+    "add_user_to_channel send_direct_message send_channel_message invite_user_to_slack remove_user_from_slack "
+    "post_webpage reserve_hotel reserve_restaurant reserve_car_rental create_calendar_event cancel_calendar_event "
+    "reschedule_calendar_event add_calendar_event_participants send_email delete_email get_unread_emails append_to_file "
+    "create_file delete_file share_file".split()
+)
+"""Tools that change an environment: get_unread_emails marks what it returns as read. The log of visited pages, which no
+tool shows, doesn't count."""
+
+
+class AgentDojo(BaseModel):
+    """The options of `--dataset 'agentdojo?suite=banking'`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suite: Literal["all", "banking", "slack", "travel", "workspace"] = "all"
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        return SUITES if self.suite == "all" else (self.suite,)
+
+    def examples(self, seed: int) -> Iterator[Example]:
+        """The user tasks, in the order of the suites. The seed changes nothing."""
+        labels = _labels()
+        for suite in self.suites:
+            for task_id, task in _suite(suite).user_tasks.items():
+                gold = task.ground_truth(task.init_environment(_environment(suite)))
+                answer = task.GROUND_TRUTH_OUTPUT.strip()
+                yield Example(
+                    f"{suite}/{task_id}",
+                    task.PROMPT.strip(),
+                    (answer,) if answer else (),
+                    kind=suite,
+                    level=f"{min(len(gold), 5)}{'+' if len(gold) > 4 else ''} calls",
+                    actions=tuple(map(_action, gold, labels[f"{suite}/{task_id}"])),
+                )
+
+    def worlds(self) -> DojoWorlds:
+        """What makes the environments of these tasks."""
+        return DojoWorlds(self.suites)
+
+
+def _action(call: Any, label: Mapping[str, Any]) -> GoldAction:
+    """A call of the ground truth, with what is said of it."""
+    assert call.function == label["tool"], "calls.json is of this version"
+    read = {name: tuple(number - 1 for number in numbers) for name, numbers in label.get("read", {}).items()}
+    after = tuple(number - 1 for number in label.get("after", ()))
+    return GoldAction(call.function, dict(call.args), read, label.get("decided", "task"), after)
+
+
+@dataclass(frozen=True)
+class DojoWorlds:
+    """The environments of AgentDojo's tasks."""
+
+    suites: tuple[str, ...]
+    name: str = "agentdojo"
+    has_check: bool = True
+
+    @property
+    def schemas(self) -> Mapping[str, FunctionSchema]:
+        """The tools of all suites; a question has those of its own."""
+        return {name: schema for suite in self.suites for name, schema in _schemas(suite).items()}
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The facts for a run's manifest."""
+        return {"package": "agentdojo", "version": VERSION, "suites": list(self.suites)}
+
+    @asynccontextmanager
+    async def opened(self, example: Example) -> AsyncIterator[World]:
+        """The environment of a task."""
+        suite, _, task_id = example.id.partition("/")
+        task = _suite(suite).user_tasks[task_id]
+        environment = task.init_environment(_environment(suite))
+        before, calls = environment.model_copy(deep=True), list[Any]()
+        tools: dict[str, Tool] = {
+            name: DojoTool(schema, suite, environment, calls) for name, schema in _schemas(suite).items()
+        }
+
+        async def check(answer: str) -> bool:
+            verdict = task.utility_from_traces(answer, before, environment, calls)
+            return bool(task.utility(answer, before, environment) if verdict is None else verdict)
+
+        yield World(tools, check)
+
+
+class DojoTool:
+    """A tool of a suite over one task's environment. Its results are texts as AgentDojo's own agents see them."""
+
+    in_world = stateful = True
+
+    def __init__(self, schema: FunctionSchema, suite: str, environment: Any, calls: list[Any]) -> None:
+        self.name = schema.name
+        self.description = schema.description
+        self.arguments = schema.arguments
+        self.changes_state = schema.changes_state
+        self._suite, self._environment, self._calls = suite, environment, calls
+
+    async def __call__(self, arguments: BaseModel) -> str:
+        from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
+        from agentdojo.functions_runtime import FunctionCall, FunctionsRuntime
+
+        given = {name: _as_list(value) for name, value in arguments.model_dump(exclude_unset=True).items()}
+        self._calls.append(FunctionCall(function=self.name, args=given))
+        runtime = FunctionsRuntime(_suite(self._suite).tools)
+        result, error = runtime.run_function(self._environment, self.name, given)
+        if error is not None:
+            raise ToolError(error)
+        text: str = tool_result_to_str(result)
+        return text
+
+
+def _as_list(value: Any) -> Any:
+    """A list that is written as a text, as AgentDojo's own executor reads it."""
+    if isinstance(value, str) and value.startswith("["):
+        with suppress(ValueError, SyntaxError):
+            read = literal_eval(value)
+            return read if isinstance(read, list) else value
+    return value
+
+
+@cache
+def _suite(name: str) -> Any:
+    """Raises `SpecError` where the package isn't installed."""
+    if importlib.util.find_spec("agentdojo") is None:
+        raise SpecError("the data set agentdojo needs its package: pip install 'rewoo-bench[agentdojo]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries that it imports
+        from agentdojo.task_suite.load_suites import get_suite
+    return get_suite(VERSION, name)
+
+
+@cache
+def _loaded_environment(suite: str) -> Any:
+    return _suite(suite).load_and_inject_default_environment({})
+
+
+def _environment(suite: str) -> Any:
+    """An environment of a suite that nobody else has: a copy takes a millisecond, to read its file sixty."""
+    return _loaded_environment(suite).model_copy(deep=True)
+
+
+@cache
+def _schemas(suite: str) -> Mapping[str, FunctionSchema]:
+    return {
+        tool.name: FunctionSchema(tool.name, tool.description, tool.parameters, tool.name in CHANGES_STATE)
+        for tool in _suite(suite).tools
+    }
+
+
+@cache
+def _labels() -> Mapping[str, Any]:
+    file = bundled_folder("datasets") / "agentdojo" / "calls.json"
+    read: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return read
