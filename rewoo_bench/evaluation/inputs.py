@@ -22,7 +22,13 @@ from rewoo_bench.config.specs import AGENT_NAME, ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
-from rewoo_bench.evaluation.with_worlds import with_checked_actions, with_checked_world, with_world_tools, worlds_of
+from rewoo_bench.evaluation.with_worlds import (
+    LIMITS_IN_WORLDS,
+    with_checked_actions,
+    with_checked_world,
+    with_world_tools,
+    worlds_of,
+)
 from rewoo_bench.loaders.load import Dataset, with_chains
 from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.models.hosted.client import ModelSettings
@@ -335,6 +341,8 @@ async def read_run_inputs(
     wanted = python_inputs.architectures or options.architectures
     choices: dict[str, Any] = {"style": dataset.style, "tools": tools, "max_steps": options.max_steps}
     choices["objectives"] = dataset.scorer.objectives
+    if worlds is not None:
+        choices |= {**LIMITS_IN_WORLDS, **({"max_steps": options.max_steps} if options.max_steps else {})}
     architectures = _architectures(wanted, **choices)
     if worlds is not None:
         dataset = with_checked_actions(await with_checked_world(dataset, worlds), worlds)

@@ -20,6 +20,10 @@ from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds
 
+LIMITS_IN_WORLDS = {"max_steps": 40, "observation_tokens": 8000, "slot_tokens": 8000, "map_tokens": 32_000}
+"""Settings of architectures in a world, unless an option says otherwise: results are records, of which none may be cut
+off as a paragraph of a page may, and tasks take more calls than questions."""
+
 
 def worlds_of(options: RunOptions, dataset: Dataset) -> Worlds | None:
     """What makes the worlds of a run; None where its questions have none. Raises `UsageError`."""

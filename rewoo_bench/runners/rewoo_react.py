@@ -37,6 +37,10 @@ class ReWOOReActSettings(BaseModel):
     """Steps of a plan, in place of `rewoo.max_steps`."""
     map_tokens: int | None = Field(default=None, ge=1)
     """Tokens to which all evidence is shortened, in place of `rewoo.map_tokens`."""
+    slot_tokens: int | None = Field(default=None, ge=1)
+    """Tokens to which the evidence of a step is shortened, in place of `rewoo.slot_tokens`."""
+    observation_tokens: int | None = Field(default=None, ge=1)
+    """Tokens to which an observation of ReAct is shortened, in place of `react.observation_tokens`."""
     plan_tools: tuple[str, ...] = ()
     """Bundled tools that a plan may use; none named is all. A plan has all other tools, and ReAct has all tools."""
     rewoo: ReWOOSettings = ReWOOSettings()
@@ -54,10 +58,10 @@ class ReWOOReAct:
 
     def __init__(self, prompts: Prompts, settings: ReWOOReActSettings | None = None) -> None:
         self.settings = settings or ReWOOReActSettings()
-        given = self.settings.model_dump(include={"max_steps", "map_tokens"}, exclude_none=True)
+        given = self.settings.model_dump(include={"max_steps", "map_tokens", "slot_tokens"}, exclude_none=True)
         self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=given))
         self.max_steps = self.rewoo.max_steps
-        guard = self.settings.model_dump(include={"repeat_guard"}, exclude_none=True)
+        guard = self.settings.model_dump(include={"repeat_guard", "observation_tokens"}, exclude_none=True)
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
