@@ -82,8 +82,8 @@ __all__ = [
     "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
     "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
-    "changes_state", "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load", "load_dataset",
-    "manifests", "plot", "publish", "score", "show", "summarise",
+    "changes_state", "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load",
+    "load_dataset", "manifests", "plot", "publish", "score", "show", "summarise",
 ]  # fmt: skip
 
 

@@ -35,9 +35,9 @@ MODULE_KINDS = ("runner", "tool")
 @click.argument("kind", type=click.Choice(tuple(EXAMPLE_KINDS)))
 @click.argument("name", metavar="NAME|PATH")
 def new(kind: str, name: str) -> None:
-    """Write a runnable example of an architecture, a runner, a tool, a data set, an agent or a world into ./NAME, or into
-    ./PATH, whose last part is the name. A runner and a tool are Python modules of the folder that runs them: they
-    have a name alone.
+    """Write a runnable example of an architecture, a runner, a tool, a data set, an agent or a world into ./NAME, or
+    into ./PATH, whose last part is the name. A runner and a tool are Python modules of the folder that runs them:
+    they have a name alone.
 
     arch: prompts and settings for a bundled runner. runner: a loop of your own in Python. tool: a tool of your own
     and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question,

@@ -1,6 +1,7 @@
 """Makes the tools of a question, anew each time, since lookup remembers the last page.
 
-runner -> order of state -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on purpose -> deadline -> tool
+runner -> order of state -> concurrency limit -> limit of tokens -> meter -> recorder -> faults on purpose -> deadline
+       -> tool
 """
 
 from __future__ import annotations

@@ -106,8 +106,9 @@ def generated(
     """The name with options, the questions, the source for the manifest, and the worlds if any, of a generated set.
 
     These are the first `limit` questions of the set's generator, as `options` say (`hops=3&width=2`). A generator is a
-    pydantic model with a method `examples(seed)`, and with `worlds()` where its tasks happen in one; the same seed and options give the same questions, in the same
-    order, and an id is that of one question only. `folder` is the data set's, whose files may have the class.
+    pydantic model with a method `examples(seed)`, and with `worlds()` where its tasks happen in one; the same seed and
+    options give the same questions, in the same order, and an id is that of one question only. `folder` is the data
+    set's, whose files may have the class.
     Raises `SpecError` for a class or an option that can't be used; `where` begins messages about dataset.toml.
     """
     path, name = spec.generator or "", f"data set {spec.name!r}"

@@ -3,9 +3,10 @@
     agentdojo                     # all four
     agentdojo?suite=banking
 
-Debenedetti et al. 2024, arXiv 2406.13352; the package is `agentdojo`, the tasks are those of v1.2.2. A task's gold calls
-are its own ground truth. What an agent could know of them beforehand isn't in the package: datasets/agentdojo/calls.json
-says, for each of them, what decides that it is made, and which earlier results its arguments are read from.
+Debenedetti et al. 2024, arXiv 2406.13352; the package is `agentdojo`, the tasks are those of v1.2.2. A task's gold
+calls are its own ground truth. What an agent could know of them beforehand isn't in the package:
+datasets/agentdojo/calls.json says, for each of them, what decides that it is made, and which earlier results its
+arguments are read from.
 """
 
 from __future__ import annotations
@@ -31,33 +32,15 @@ from rewoo_bench.worlds.world import World
 VERSION = "v1.2.2"
 SUITES = ("banking", "slack", "travel", "workspace")
 CHANGES_STATE = frozenset(
-    [
-        "send_money",
-        "schedule_transaction",
-        "update_scheduled_transaction",
-        "update_password",
-        "update_user_info",
-        "add_user_to_channel",
-        "send_direct_message",
-        "send_channel_message",
-        "invite_user_to_slack",
-        "remove_user_from_slack",
-        "post_webpage",
-        "reserve_hotel",
-        "reserve_restaurant",
-        "reserve_car_rental",
-        "create_calendar_event",
-        "cancel_calendar_event",
-        "reschedule_calendar_event",
-        "add_calendar_event_participants",
-        "send_email",
-        "delete_email",
-        "get_unread_emails",
-        "append_to_file",
-        "create_file",
-        "delete_file",
-        "share_file",
-    ]
+    (
+        *("send_money", "schedule_transaction", "update_scheduled_transaction", "update_password", "update_user_info"),
+        *("add_user_to_channel", "invite_user_to_slack", "remove_user_from_slack"),
+        *("send_direct_message", "send_channel_message", "post_webpage"),
+        *("reserve_hotel", "reserve_restaurant", "reserve_car_rental"),
+        *("create_calendar_event", "cancel_calendar_event", "reschedule_calendar_event"),
+        *("add_calendar_event_participants", "send_email", "delete_email", "get_unread_emails"),
+        *("append_to_file", "create_file", "delete_file", "share_file"),
+    )
 )
 """Tools that change an environment: get_unread_emails marks what it returns as read. The log of visited pages, which no
 tool shows, doesn't count."""

@@ -5,9 +5,9 @@
         await world.tools["lookup_order"](arguments)
         await world.solved("17")                  # what became of it; None where the world has no check
 
-A file of the user's has one class. Its public methods are the tools (config/functions.py), `__init__(self, row)` gets the
-question's row, and `solved(self, answer)`, where there is one, is the score. The file is run anew for each world, so
-nothing is left of another one in the class or the module; what it imports is shared.
+A file of the user's has one class. Its public methods are the tools (config/functions.py), `__init__(self, row)` gets
+the question's row, and `solved(self, answer)`, where there is one, is the score. The file is run anew for each world,
+so nothing is left of another one in the class or the module; what it imports is shared.
 
 Where a tool isn't async the world has a thread of its own, so that SQLite is content and a call may hang.
 """

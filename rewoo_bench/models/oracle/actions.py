@@ -350,8 +350,9 @@ class ActionWriter(Writer):
             if action.decided == "program":
                 loops = True
                 context = _joined_results(path, set(action.after) | path.sources(first))
+                ask = _quoted(f"{path.question_of_calls(first)} Context: ")
                 lines += [
-                    f"calls{first + 1} = await {READER}({_quoted(path.question_of_calls(first) + ' Context: ')}{context})",
+                    f"calls{first + 1} = await {READER}({ask}{context})",
                     f'{result} = ""',
                     f"for each in json.loads(calls{first + 1}):",
                     f'    {result} += await {action.tool}(**each) + "\\n"',
