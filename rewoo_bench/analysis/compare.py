@@ -25,6 +25,7 @@ from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, paired,
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, summaries_of
+from rewoo_bench.analysis.trials import trial_rows
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import (
     noted_differences,
@@ -109,7 +110,7 @@ def compare(
             reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
             shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
             same, cautions = aligned({label: own for label, (_, own) in block.items()}, reasons, intersect=shares)
-            own_systems = [_system(label, keys[label].run_id, own) for label, own in same.items()]
+            own_systems = [_system(label, keys[label].run_id, own, block[label][1]) for label, own in same.items()]
             systems += own_systems
             oracles = {system.label for system in own_systems if system.summary.oracle}
             sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
@@ -222,14 +223,17 @@ def _blocks(
     )
 
 
-def _system(label: str, run_id: str, rows: Rows) -> System:
+def _system(label: str, run_id: str, rows: Rows, every: Rows) -> System:
+    """The system of aligned rows; `every` are all that it has, of whose trials none need be in another system."""
     scored, found = rows.where(~rows.left_out), dict[str, Interval]()
     for name in _MORE_MEANS if len(scored) else ():
         if not np.isnan(scored[name]).any():
             found[name] = mean_of(scored[name], clusters=scored.question)
     (summary,) = summaries_of(rows)
     means = {name: found[name].estimate if name in found else None for name in _MORE_MEANS}
-    return System(label, run_id, questions_of(rows), summary, means, summary.intervals | bounded(found))
+    trials = trial_rows(every.where(np.isin(every.question, rows.question)))
+    intervals = summary.intervals | bounded(found)
+    return System(label, run_id, questions_of(rows), summary, means, intervals, tuple(trials))
 
 
 def _across_forms(pair: Mapping[str, Rows]) -> Iterator[str]:
@@ -298,7 +302,8 @@ def aligned(
         return same, []
     questions = questions_of(same[first])
     of_rows = f" ({counted(len(shared), 'row')} with their trials)" if len(shared) != questions else ""
-    only = f"all below is of the {counted(questions, 'question')} that all share{of_rows}"
+    of_trials = "; the table of trials has each trial of these questions" if trials > 1 else ""
+    only = f"all below is of the {counted(questions, 'question')} that all share{of_rows}{of_trials}"
     return same, [f"not all answered the same questions: {'; '.join(reasons)}; {only}"]
 
 

@@ -37,6 +37,7 @@ from rewoo_bench.analysis.summary import (
     solved_table,
     table_of,
 )
+from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_table
 from rewoo_bench.analysis.verdict import verdicts
 from rewoo_bench.text.escaping import latex, plain_line, plain_markdown
 from rewoo_bench.text.json_text import with_finite_numbers
@@ -70,6 +71,8 @@ class System:
     """Those that the summary lacks."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """Measure -> its mean with its 95% interval, of the summary's means of amounts and of `means`."""
+    trials: tuple[TrialRow, ...] = ()
+    """Each trial by itself, also one that others lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,7 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Systems, pairs, warnings and notes, JSON-ready; what isn't known, or is without bound, is None."""
+        trials = [{"system": each.label, **asdict(row)} for each in self.systems for row in each.trials]
         nested: dict[str, Any] = with_finite_numbers(
             {
                 "systems": [
@@ -165,6 +169,7 @@ class Comparison:
                     }
                     for each in self.systems
                 ],
+                **({"trials": trials} if trials else {}),
                 "pairs": [asdict(pair) for pair in self.pairs],
                 "under": [asdict(each) for each in self.under],
                 "verdicts": self.verdicts,
@@ -274,6 +279,8 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
         yield TitledTable(f"{about}: {what}", table_of("system", names, group, means))
     if solved := solved_table("system", group):
         yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", solved)
+    if trials := trial_table("system", [(each.label, row) for each in systems for row in each.trials]):
+        yield TitledTable(f"{about}: {OF_TRIALS}", trials)
 
 
 def _differences(pairs: Sequence[Pair]) -> list[list[str]]:

@@ -142,8 +142,7 @@ def _summary(rows: Rows) -> Summary:
     has_trials = bool((outcomes.trials > 1).any())
     sources = rows.texts("usage_source")
     stops, chosen = (Counter(rows[name]) for name in ("stop_reason", "routed_to"))
-    costs = scored["cost_usd"]
-    priced = bool(sources) and len(costs) > 0 and not np.isnan(costs).any()
+    priced = has_dollars(rows)
     amounts = {name: _amount(scored, name) for name in (*_MEANS, *(["cost_usd"] if priced else []))}
     loop_share = loop_token_share = math.nan
     known = scored.where(~np.isnan(scored["loop_tokens"]))
@@ -193,6 +192,12 @@ def _summary(rows: Rows) -> Summary:
         oracle=oracle,
         models=" and ".join(model_labels(rows)),
     )
+
+
+def has_dollars(rows: Rows) -> bool:
+    """Whether the dollars of all rows that count are known."""
+    costs = rows["cost_usd"][~rows.left_out]
+    return bool(rows.texts("usage_source")) and len(costs) > 0 and not np.isnan(costs).any()
 
 
 def score_estimate(rows: pd.DataFrame, column: str, *, binary: bool = False) -> Estimate:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import mode
+from typing import Any
 
 import click
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
+from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_rows, trial_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
@@ -23,6 +25,7 @@ from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
 from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
 from rewoo_bench.system.output import echo
+from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
 _OF_ROLES = "tokens_of_roles"
@@ -79,7 +82,8 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
     """
     rows, manifest = Rows(load_table(outcome.folder)), read_manifest(outcome.folder)
     pricing = pricing_of([outcome.folder], rows, {manifest.run_id: manifest})
-    summaries = summaries_of(rows if as_json else pricing.of(rows))  # for a program no dollars at an example's price
+    counted_rows = rows if as_json else pricing.of(rows)  # for a program no dollars at an example's price
+    summaries, trials = summaries_of(counted_rows), trial_rows(counted_rows)
     ends = list(zip(*(rows[name] for name in ("architecture", "stop_reason", "error")), strict=True))
     # the errors of each external agent that answered no question, though its provider did
     agents = {each.name for each in manifest.architectures if each.runner == "agent"}
@@ -89,10 +93,13 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
         if name in agents:
             failed_agents.setdefault(name, []).append(error)
     if as_json:
-        shown = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
-        click.echo(json.dumps({**shown, "summary": [summary.as_dict() for summary in summaries]}, indent=2))
+        shown: dict[str, Any] = {"folder": str(outcome.folder), "status": outcome.status, "reason": outcome.reason}
+        shown["summary"] = [summary.as_dict() for summary in summaries]
+        if trials:
+            shown["trials"] = [asdict(row) for row in trials]
+        click.echo(json.dumps(shown, indent=2))
     else:
-        _show_figures(rows, manifest, summaries, pricing)
+        _show_figures(rows, manifest, summaries, trials, pricing)
         if page is not None:
             echo(f"every question side by side: {page.resolve().as_uri()}")
         echo(str(outcome.folder))
@@ -113,10 +120,15 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
     return bool(failed_agents) or unseen
 
 
-def _show_figures(rows: Rows, manifest: Manifest, summaries: Sequence[Summary], pricing: Pricing) -> None:
+def _show_figures(
+    rows: Rows, manifest: Manifest, summaries: Sequence[Summary], trials: Sequence[TrialRow], pricing: Pricing
+) -> None:
     """The tables, and what it comes to in at most three sentences; of one architecture at which prices dollars are."""
     if summaries:
         echo(f"\n{summary_table(summaries)}\n")
+        if trials:
+            table = trial_table("architecture", [(row.architecture, row) for row in trials])
+            echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
         compared = compare_run(rows, pricing) if len(summaries) > 1 else None
         lines = compared.verdicts if compared else []
         if not lines and pricing.name:

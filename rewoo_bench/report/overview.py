@@ -30,6 +30,7 @@ from rewoo_bench.analysis.summary import (
     repeated,
     score_text,
 )
+from rewoo_bench.analysis.trials import OF_TRIALS, trial_table
 from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
@@ -84,6 +85,7 @@ def overview(
         "title": f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}",
         "facts": list(_facts(rows, manifests)),
         "table": _table(systems) if systems else None,
+        **_trials(systems),
         "times": _seconds(systems, rows),
         "points": list(map(_point, systems)),
         "flags": FLAGS,
@@ -136,6 +138,12 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
         )
     head, *cells = cells_of(rows)
     return {"head": head, "rows": cells}
+
+
+def _trials(systems: Sequence[System]) -> dict[str, Any]:
+    """The table of each trial, as `compare` has it; nothing where each question was asked once."""
+    head, *cells = trial_table("system", [(each.label, row) for each in systems for row in each.trials]) or [[]]
+    return {"trials": {"caption": OF_TRIALS.capitalize(), "head": head, "rows": cells}} if cells else {}
 
 
 def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:

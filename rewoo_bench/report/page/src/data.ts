@@ -21,6 +21,7 @@ export interface Overview {
   title: string;
   facts: [string, string][];
   table: Cells | null;
+  trials?: Cells & { caption: string }; // where questions were asked several times
   times: Cells | null;
   points: Point[];
   flags: Record<string, string>; // what each flag says of its question
