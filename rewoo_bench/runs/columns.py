@@ -277,7 +277,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column("prediction", TEXT, "the answer", lambda q: q.trajectory.answer, null="without an answer"),
     Column(
-        "exact_match", BOOL, "whether the answer is a gold answer",
+        "exact_match", BOOL, "whether the answer is a gold answer; in a world with a check, what the check says",
         lambda q: q.result.score.exact_match if q.result.score else None, null=_NO_SCORE,
     ),
     Column(
