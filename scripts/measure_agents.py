@@ -51,10 +51,10 @@ text{font:13px system-ui,sans-serif;fill:#1b1b1b} .t{font-weight:600;font-size:1
 def in_sequence(calls: pd.DataFrame) -> int:
     """Model calls of a question that wait for each other: steps of a plan at the same depth are made at once."""
     count, depths = 0, set[int]()
-    for call in calls[calls["kind"] == "model"].sort_values("call_index").itertuples():
-        if call.role == "tool":
-            depths.add(int(call.plan_depth))
-        elif call.role not in NO_LLM_ROLES:
+    for call in calls[calls["kind"] == "model"].sort_values("call_index").to_dict("records"):
+        if call["role"] == "tool":
+            depths.add(int(call["plan_depth"]))
+        elif call["role"] not in NO_LLM_ROLES:
             count, depths = count + 1 + len(depths), set()
     return count + len(depths)
 
@@ -70,10 +70,9 @@ def measured(folder: Path) -> pd.DataFrame:
         rows[f"usd:{name}"] = found.usd
     calls = pd.read_parquet(folder / "calls.parquet")
     keys = ["architecture", "example_id"]
-    sequence = calls.groupby(keys).apply(in_sequence, include_groups=False)
-    return rows.assign(
-        in_sequence=[sequence.get(key, 0) for key in zip(*(rows[name].astype(str) for name in keys), strict=True)]
-    )
+    sequence = {key: in_sequence(of_question) for key, of_question in calls.groupby(keys)}
+    asked = zip(*(rows[name].astype(str) for name in keys), strict=True)
+    return rows.assign(in_sequence=[sequence.get(key, 0) for key in asked])
 
 
 async def done_by_nothing() -> dict[str, bool]:
@@ -147,10 +146,10 @@ def picture(table: pd.DataFrame) -> str:
     lines = ['<text class="t" x="8" y="22">Tasks that can be done without a mistake</text>']
     y = 40
     for part in parts:
-        of_part = table[table["tasks"] == part].set_index("architecture")
+        of_part = table[table["tasks"] == part].set_index("architecture")[["done", "n"]].astype(int)
         lines.append(f'<text x="8" y="{y + 13}">{part}</text>')
         for way, name in WAYS.items():
-            done, n = int(of_part.loc[name, "done"]), int(of_part.loc[name, "n"])
+            done, n = of_part.loc[name].tolist()
             lines += [
                 f'<text class="d e" x="{left + 64}" y="{y + 12}">{way}</text>',
                 f'<rect class="r" x="{left + 72}" y="{y}" width="{width}" height="15"/>',

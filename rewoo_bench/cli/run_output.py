@@ -50,7 +50,7 @@ def show_estimates(estimates: Sequence[RunEstimate], models: Mapping[str, str], 
         names = dict.fromkeys(name for _, of_architecture in expected for name in of_architecture)
         echo(f"Dollars are at {' and '.join(names)}.")
     click.echo(
-        "an estimate, with the steps of the exemplars, no prefix cache and no failed calls",
+        "an estimate, with the steps of the exemplars or the gold calls of tasks, no prefix cache and no failed calls",
         err=True,
     )
 

@@ -25,11 +25,11 @@ from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.redaction import of_environment
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
-from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, ResultLimit, StateOrder, limited
+from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, LeftAlone, ResultLimit, StateOrder, limited
 from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
-from rewoo_bench.types import Example, Tool
+from rewoo_bench.types import Example, Tool, WrappedTool
 from rewoo_bench.worlds.world import World, Worlds
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Toolbox:
         self._secrets = of_environment()
         self._client: aiohttp.ClientSession | None = None
         self._factories: dict[tuple[str, ToolSettings], ToolFactory | None] = {}
+        self.changes_nothing = False
+        """Whether tools that change state outside of a world are left alone, as in a dry run."""
 
     async def __aenter__(self) -> Toolbox:
         return self
@@ -127,7 +129,7 @@ class Toolbox:
         supplies = self._supplies(example, meter)
         state, guarded = PageState(), partial(Deadline, secrets=self._secrets)
         settings_of = architecture.spec.tools
-        timed: dict[str, Tool] = {}
+        timed: dict[str, WrappedTool] = {}
         runs = dict.fromkeys(settings.recording for settings in settings_of.values() if settings.recording)
         recorded_in = {run: self._recordings[run].of_task(example.id) for run in runs}
         for name, settings in settings_of.items():
@@ -154,6 +156,11 @@ class Toolbox:
                 timed[name] = guarded(llm, settings)
             else:
                 timed[name] = guarded(self._built_in(name, supplies.pages, state), settings)
+        if self.changes_nothing:
+            timed = {
+                name: tool if settings_of[name].world or not tool.changes_state else LeftAlone(tool)
+                for name, tool in timed.items()
+            }
         if self._faults and self._faults.rate:
             timed = {name: FaultyTool(tool, self._faults, example.id) for name, tool in timed.items()}
         recorded = recorded_tools(recorder, timed) if recorder else timed

@@ -63,7 +63,9 @@ async def test_the_same_verdicts_as_the_package_s_own_pipeline() -> None:
         ) -> Any:
             for call in self.calls:
                 runtime.run_function(env, call.function, call.args)
-            turns = [{"role": "assistant", "content": [text_content_block_from_string("")], "tool_calls": self.calls}]
+            turns: list[dict[str, Any]] = [
+                {"role": "assistant", "content": [text_content_block_from_string("")], "tool_calls": self.calls}
+            ]
             turns.append(
                 {"role": "assistant", "content": [text_content_block_from_string(self.answer)], "tool_calls": None}
             )
