@@ -149,7 +149,7 @@ def picture(table: pd.DataFrame) -> str:
         of_part = table[table["tasks"] == part].set_index("architecture")[["done", "n"]].astype(int)
         lines.append(f'<text x="8" y="{y + 13}">{part}</text>')
         for way, name in WAYS.items():
-            done, n = of_part.loc[name].tolist()
+            done, n = of_part["done"][name], of_part["n"][name]
             lines += [
                 f'<text class="d e" x="{left + 64}" y="{y + 12}">{way}</text>',
                 f'<rect class="r" x="{left + 72}" y="{y}" width="{width}" height="15"/>',

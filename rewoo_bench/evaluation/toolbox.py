@@ -29,7 +29,7 @@ from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, LeftAlone, Re
 from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
-from rewoo_bench.types import Example, Tool, WrappedTool
+from rewoo_bench.types import Example, Tool
 from rewoo_bench.worlds.world import World, Worlds
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Toolbox:
         supplies = self._supplies(example, meter)
         state, guarded = PageState(), partial(Deadline, secrets=self._secrets)
         settings_of = architecture.spec.tools
-        timed: dict[str, WrappedTool] = {}
+        timed: dict[str, Tool] = {}
         runs = dict.fromkeys(settings.recording for settings in settings_of.values() if settings.recording)
         recorded_in = {run: self._recordings[run].of_task(example.id) for run in runs}
         for name, settings in settings_of.items():
@@ -158,7 +158,7 @@ class Toolbox:
                 timed[name] = guarded(self._built_in(name, supplies.pages, state), settings)
         if self.changes_nothing:
             timed = {
-                name: tool if settings_of[name].world or not tool.changes_state else LeftAlone(tool)
+                name: LeftAlone(tool) if getattr(tool, "changes_state", False) and not settings_of[name].world else tool
                 for name, tool in timed.items()
             }
         if self._faults and self._faults.rate:
