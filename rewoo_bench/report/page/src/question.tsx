@@ -202,6 +202,7 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
         <span class="id">{visible(step.id)}</span>
         {step.tool && <b>{visible(step.tool)}</b>}
         {step.failed && <span class="tag bad">failed</span>}
+        {step.changes_state && <span class="tag"><Term>changes state</Term></span>}
         {cited && <span class="tag">cited</span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
@@ -236,13 +237,14 @@ function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
   const error = trajectory?.error ?? system.error[line];
   const code = system.outcome[line] ?? "-", stop = system.stop[line];
   const known = (value: number | null | undefined): value is number => value !== null && value !== undefined;
-  const startup = system.startup[line];
+  const startup = system.startup[line], changes = system.changes[line], unasked = system.unasked[line];
   const took = [
     known(system.tokens[line]) ? counted(system.tokens[line], "token") : "tokens unknown",
     known(system.cost[line]) ? dollars(system.cost[line]!) : "",
     known(system.calls[line]) ? counted(system.calls[line], "call") : "calls unknown",
     known(system.latency[line]) ? `${number(system.latency[line], 1)} s` : "",
     known(startup) && startup > 0 ? `${number(startup, 1)} s to start` : "",
+    known(changes) ? counted(changes, "change") + " of state" + (unasked ? `, ${number(unasked)} unasked` : "") : "",
   ].filter(Boolean);
   return (
     <article class={`answer ${code === "r" ? "right" : code === "u" ? "not-scored" : "wrong"}`}>

@@ -31,6 +31,7 @@ const TERMS: Record<string, string> = {
   "by construction": "Made true or false by the design of the architecture or of the measure. Not counted as reproduced or contradicted.",
   "tokens": "Input and output tokens of a question, all calls together, cached input included.",
   "$ / 1000": "Dollars for 1,000 questions at the model's prices. Unknown where a price isn't known.",
+  "changes state": "The call of this step has changed something: its tool is one that says so of itself.",
   "model calls": "Calls of a language model for one question.",
   "tool calls": "Calls of tools, such as a search, for one question.",
   "p50 s": "Median of the seconds that a question took: half of the questions took less. Waiting for a start isn't in it.",
