@@ -38,12 +38,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("world")
     (folder / "questions.jsonl").write_text(json.dumps(TASK) + "\n", encoding="utf-8")
 
-    def command(*arguments: str) -> None:  # a process of its own: playwright has this one's event loop
-        subprocess.run([sys.executable, "-m", "rewoo_bench", *arguments], cwd=folder, check=True, capture_output=True)
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "-m", "rewoo_bench"]  # a process of its own: playwright has this one's event loop
+        return subprocess.run([*program, *arguments], cwd=folder, check=True, capture_output=True, text=True)
 
     command("new", "world", "shop")
     asked = ("--world", "shop/shop.py", "--dataset", "questions.jsonl", "--model", "oracle", "--out", "run")
-    command("run", "--arch", "rewoo,react-native", *asked, "--no-progress")
+    said = command("run", "--arch", "rewoo,react-native", *asked)
+    assert re.search(r"2/2 answers, .* solved rewoo 1.00, react-native 1.00, ", said.stderr)
+    assert re.search(r"^architecture  n +solved \[95% CI\] +answered$", said.stdout, re.MULTILINE)
+    assert "an oracle makes no mistake" in said.stdout
     return folder / "run"
 
 
@@ -57,6 +61,14 @@ def test_the_terminal_marks_the_step_that_changed_something(
     plan = ["E1 stock_of", "E2 update_stock failed", "E3 update_stock changes state"]
     loop = ["1.1 stock_of", "1.2 update_stock failed", "1.3 update_stock changes state"]
     assert [line for line in lines if re.match(r"E\d |1\.\d ", line)] == plan + loop
+
+
+def test_an_oracle_in_a_world_has_no_mark_in_the_list_of_runs(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["runs", str(run)])
+    listed = capsys.readouterr().out
+    assert "rewoo 1.00 " in listed
+    assert "means nothing" not in listed
 
 
 @contextmanager
@@ -87,6 +99,7 @@ def test_the_page_marks_it_also_where_it_is_narrow(run: Path, scheme: str) -> No
 
 def test_the_facts_of_a_question_count_its_changes(run: Path, tmp_path: Path) -> None:
     with opened(run / "report.html") as page:
+        assert "F1" not in page.locator(".answers").inner_text()  # which a world's check is, too
         facts = page.locator(".answer .numbers").all_inner_texts()
         assert [text.split(" · ")[-1] for text in facts] == ["1 change of state"] * 2
         titles = page.locator(".lane g title").all_text_contents()

@@ -24,6 +24,7 @@ export interface Overview {
   trials?: Cells & { caption: string }; // where questions were asked several times
   times: Cells | null;
   points: Point[];
+  checked: boolean; // a world's check is the score: F1 is the same
   flags: Record<string, string>; // what each flag says of its question
   sentences: { a: string; b: string; text: string }[];
   notes: string[];

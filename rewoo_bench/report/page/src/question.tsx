@@ -53,7 +53,7 @@ export function QuestionView({ table, systems, line, chosen, head }: Props) {
       </p>
       {problem && <p class="warning" role="alert">This question's data can't be read: {problem}</p>}
       {!head.texts && <p class="warning" role="note">This page was written without texts.</p>}
-      <Answers systems={systems} question={question} line={line} gold={gold} flags={head.flags} />
+      <Answers systems={systems} question={question} line={line} gold={gold} head={head} />
       {question && (
         <>
           <Steps columns={columns.filter(({ trajectory }) => trajectory.steps.length || trajectory.blocks.length || trajectory.plan?.length || trajectory.notes.stderr || trajectory.prompts?.length)} />
@@ -69,11 +69,11 @@ export function QuestionView({ table, systems, line, chosen, head }: Props) {
 interface Column { system: System; trajectory: Trajectory }
 
 // What each system answered and took, above all steps.
-function Answers({ systems, question, line, gold, flags }: { systems: System[]; question: Answered | null; line: number; gold: string[]; flags: Record<string, string> }) {
+function Answers({ systems, question, line, gold, head }: { systems: System[]; question: Answered | null; line: number; gold: string[]; head: Overview }) {
   return (
     <section class="answers" aria-label="Answers">
       {systems.filter((system) => (system.outcome[line] ?? "-") !== "-").map((system) => (
-        <Answer system={system} trajectory={question?.get(system.label)} gold={gold} line={line} flags={flags} key={system.label} />
+        <Answer system={system} trajectory={question?.get(system.label)} gold={gold} line={line} head={head} key={system.label} />
       ))}
     </section>
   );
@@ -230,9 +230,9 @@ function Planned({ step, trajectory, column }: { step: PlanStep; trajectory: Tra
   );
 }
 
-interface AnswerProps { system: System; trajectory: Trajectory | undefined; gold: string[]; line: number; flags: Record<string, string> }
+interface AnswerProps { system: System; trajectory: Trajectory | undefined; gold: string[]; line: number; head: Overview }
 
-function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
+function Answer({ system, trajectory, gold, line, head }: AnswerProps) {
   const answer = trajectory?.answer ?? system.prediction[line];
   const error = trajectory?.error ?? system.error[line];
   const code = system.outcome[line] ?? "-", stop = system.stop[line];
@@ -251,10 +251,10 @@ function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
       <h2><Outcome code={code} stop={stop} /> {visible(system.label)} <small aria-hidden="true">{OUTCOMES[code]?.word}{stop && stop !== "answered" ? ` (${visible(stop)})` : ""}</small></h2>
       <p>
         {answer === null || answer === undefined ? <i>{stop === "answered" ? "answer not shown" : "no answer"}</i> : <b><Matched text={answer} gold={gold} /></b>}
-        {known(system.f1[line]) && <span class="muted"> <Term>F1</Term> {number(system.f1[line], 2)}</span>}
+        {!head.checked && known(system.f1[line]) && <span class="muted"> <Term>F1</Term> {number(system.f1[line], 2)}</span>}
       </p>
       <p class="muted numbers">{took.join(" · ")}</p>
-      {(system.flags[line] ?? []).map((flag) => <span class="tag bad flag"><Term says={flags[flag] ?? "This row is flagged."}>{flag}</Term></span>)}
+      {(system.flags[line] ?? []).map((flag) => <span class="tag bad flag"><Term says={head.flags[flag] ?? "This row is flagged."}>{flag}</Term></span>)}
       {trajectory && tags(trajectory).map((tag) => <span class="tag">{visible(tag)}</span>)}
       {error && <div class="warning"><Text>{error}</Text></div>}
     </article>

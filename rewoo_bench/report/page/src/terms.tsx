@@ -7,6 +7,7 @@ const TERMS: Record<string, string> = {
   "n": "Number of questions that the figure is about. Questions that failed are in no figure.",
   "exact match": "Share of questions whose answer equals a gold answer, after articles, case and punctuation are removed. EM for short.",
   "EM": "Exact match: share of questions whose answer equals a gold answer, after articles, case and punctuation are removed.",
+  "solved": "Share of tasks that the world's check found done.",
   "F1": "Overlap of the answer's words with a gold answer's, from 0 to 1: the harmonic mean of precision and recall.",
   "CI": "Confidence interval: made in this way, 95 of 100 intervals hold the true value.",
   "95% intervals": "Confidence intervals: made in this way, 95 of 100 hold the true value. Shown in square brackets.",
