@@ -1,7 +1,7 @@
 """The worlds of a run: those of `--world shop.py`, or of a data set whose tasks happen in one; and what they change.
 
 worlds = worlds_of(options, dataset)
-dataset = await with_checked_world(dataset, worlds)       # the world's check is its scorer
+dataset = await with_checked_world(dataset, worlds, 60)   # the world's check is its scorer
 architectures = with_world_tools(architectures, worlds)
 """
 
@@ -18,7 +18,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
-from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds
+from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds, opened_in_time
 
 LIMITS_IN_WORLDS = {"max_steps": 40, "observation_tokens": 8000, "slot_tokens": 8000, "map_tokens": 32_000}
 """Settings of architectures in a world, unless an option says otherwise: results are records, of which none may be cut
@@ -36,13 +36,13 @@ def worlds_of(options: RunOptions, dataset: Dataset) -> Worlds | None:
     return WorldFile.read(options.world)
 
 
-async def with_checked_world(dataset: Dataset, worlds: Worlds) -> Dataset:
+async def with_checked_world(dataset: Dataset, worlds: Worlds, timeout_s: float) -> Dataset:
     """The data set with the world's check as its scorer, if it has one; the first question's world is made once.
 
-    Raises `UsageError` for a world that can't be made, and where nothing says what is right.
+    Raises `UsageError` for a world that can't be made in that time, and where nothing says what is right.
     """
     try:
-        async with worlds.opened(dataset.examples[0]):
+        async with opened_in_time(worlds, dataset.examples[0], timeout_s):
             pass
     except WorldFault as error:
         where = f"--world {worlds.name}.py" if dataset.worlds is None else dataset.name
