@@ -66,7 +66,7 @@ class CrashCounter:
 
 
 def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
-    """An exception as a question's error; `where` is the name of the failed class if any, `group` its exception group."""
+    """An exception as a question's error; `where` is the name of the failed class if any, `group` the group."""
     kind, message = type(error).__name__, _one_line(str(error))
     failed = f"{kind} in {where}" if where else kind
     line = f"{failed}: {message}" if message else failed
