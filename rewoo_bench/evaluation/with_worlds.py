@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pydantic import ValidationError
+
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import no_score
+from rewoo_bench.models.oracle.actions import whole
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
+from rewoo_bench.types import GoldAction
 from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds, opened_in_time
 
 LIMITS_IN_WORLDS = {"max_steps": 40, "observation_tokens": 8000, "slot_tokens": 8000, "map_tokens": 32_000}
@@ -74,20 +79,33 @@ def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> l
 
 
 def with_checked_actions(dataset: Dataset, worlds: Worlds) -> Dataset:
-    """The data set, whose gold actions say which change state.
-
-    Raises `UsageError` for one of a tool or with an argument that no world has.
-    """
+    """The data set, whose gold actions say which change state. Raises `UsageError` for one that no world could make."""
     examples = []
     for example in dataset.examples:
-        for number, action in enumerate(example.actions, start=1):
-            where = f"question {example.id!r}: call {number} of 'calls'"
-            if action.tool not in worlds.schemas:
-                raise UsageError(f"{where}: {unknown('tool', action.tool, worlds.schemas)}")
-            names = worlds.schemas[action.tool].arguments.model_fields
-            if strange := [name for name in action.arguments if name not in names]:
-                raise UsageError(f"{where}: {unknown(f'argument of {action.tool}', strange[0], names)}")
-        schemas = worlds.schemas
-        marked = (replace(each, changes_state=schemas[each.tool].changes_state) for each in example.actions)
-        examples.append(replace(example, actions=tuple(marked)))
+        actions = tuple(
+            _checked_action(action, number, worlds, f"question {example.id!r}: call {number + 1} of 'calls'")
+            for number, action in enumerate(example.actions)
+        )
+        examples.append(replace(example, actions=actions))
     return replace(dataset, examples=tuple(examples))
+
+
+def _checked_action(action: GoldAction, number: int, worlds: Worlds, where: str) -> GoldAction:
+    """The action, which says whether it changes state. Raises `UsageError` that begins with `where`."""
+    if (schema := worlds.schemas.get(action.tool)) is None:
+        raise UsageError(f"{where}: {unknown('tool', action.tool, worlds.schemas)}")
+    names = schema.arguments.model_fields
+    # Parquet has every key in every row.
+    given = {name: value for name, value in action.arguments.items() if value is not None or name in names}
+    if strange := [name for name in given if name not in names]:
+        raise UsageError(f"{where}: {unknown(f'argument of {action.tool}', strange[0], names)}")
+    taken = whole(action)
+    if later := [each + 1 for each in sorted(taken) if not 0 <= each < number]:
+        raise UsageError(f"{where}: '#{later[0]}' names no earlier call, counted from 1")
+    if not taken:  # else what fits is known when the results are
+        try:
+            schema.arguments.model_validate(convert(inputs(schema.arguments).schema, given))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise UsageError(f"{where}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    return replace(action, arguments=given, changes_state=schema.changes_state)
