@@ -24,9 +24,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, create_model
 
+from rewoo_bench.config.own_thread import OwnThread
 from rewoo_bench.config.specs import load_module
 from rewoo_bench.errors import RunStopped, SpecError, ToolError, unknown
 
@@ -163,7 +163,12 @@ class FunctionTool:
 
 
 async def _in_a_thread(function: Callable[[], Any]) -> Any:
-    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
+    """Anyio's threads would have to end before the command does."""
+    thread = OwnThread()
+    try:
+        return await thread.call(function)
+    finally:
+        thread.end()
 
 
 # A file of functions: `--tools my_tools.py`.

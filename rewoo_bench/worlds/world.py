@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import queue
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -32,7 +30,8 @@ from typing import Any, Protocol, TypeVar, get_args
 from pydantic import BaseModel
 
 from rewoo_bench.config.functions import FunctionSchema, FunctionTool, outliving, schema_of
-from rewoo_bench.errors import RewooBenchError, RunStopped, SpecError, ToolError
+from rewoo_bench.config.own_thread import OwnThread
+from rewoo_bench.errors import RewooBenchError, RunStopped, SpecError
 from rewoo_bench.types import Example, Tool
 
 T = TypeVar("T")
@@ -163,7 +162,7 @@ class WorldFile:
     async def opened(self, example: Example) -> AsyncIterator[World]:
         """A new world of a question. Raises `WorldFault` where it can't be made."""
         is_async = all(schema.is_async for schema in self.schemas.values())
-        thread = None if is_async else WorldThread()
+        thread = None if is_async else OwnThread()
         call = thread.call if thread else _at_once
         loaded = _Loaded(self.path, self.code, f"--world {self.path}")
         try:
@@ -270,56 +269,3 @@ def _check_takes(function: Callable[..., Any], values: int, expected: str, where
 
 async def _at_once(function: Callable[[], T]) -> T:
     return function()
-
-
-class WorldThread:
-    """A thread of one world, in which its code runs, one call at a time. One that hangs keeps no run from ending."""
-
-    def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._is_stuck = False
-        threading.Thread(target=self._run, daemon=True, name="world").start()
-
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            work()
-
-    async def call(self, function: Callable[[], T]) -> T:
-        """The function's result, or what it raises; also while one that was given up still runs: `ToolError`."""
-        if self._is_stuck:
-            raise ToolError("an earlier call, which took too long, is still running")
-        loop, ended = asyncio.get_running_loop(), asyncio.Future[T]()
-
-        def end(result: T | None, error: BaseException | None) -> None:
-            self._is_stuck = False
-            if ended.done():
-                return
-            if error is not None:
-                ended.set_exception(error)
-            else:
-                ended.set_result(result)  # type: ignore[arg-type]
-
-        def work() -> None:
-            if ended.cancelled():  # it was given up before it began
-                return
-            result: T | None = None
-            raised: BaseException | None = None
-            try:
-                result = function()
-            except StopIteration as error:  # which no future can hold
-                raised = RuntimeError(f"StopIteration: {error}")
-            except BaseException as error:  # SystemExit included: it would end the thread
-                raised = error
-            with suppress(RuntimeError):  # the loop has ended meanwhile
-                loop.call_soon_threadsafe(end, result, raised)
-
-        self._work.put(work)
-        try:
-            return await ended
-        except asyncio.CancelledError:
-            self._is_stuck = ended.cancelled()  # else the function itself raised it
-            raise
-
-    def end(self) -> None:
-        """Ends the thread, after what it is doing."""
-        self._work.put(None)

@@ -15,10 +15,10 @@ import pytest
 from pydantic import BaseModel
 
 from rewoo_bench.config.functions import FunctionTool, changes_state, file_schemas, file_tool, schema_of
+from rewoo_bench.config.own_thread import OwnThread
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import RunStopped, SpecError, ToolError
 from rewoo_bench.tools.guards import Deadline
-from rewoo_bench.worlds.world import WorldThread
 
 pytestmark = pytest.mark.anyio
 
@@ -108,7 +108,7 @@ def raising_async(error: BaseException) -> Callable[[], Any]:
 @pytest.fixture(params=["any thread", "its world's thread", "the loop"])
 async def called(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[Callable[[], Any]], Any]]:
     """Calls a function as a tool with its guards, in each of the places where tools run."""
-    thread = WorldThread() if request.param == "its world's thread" else None
+    thread = OwnThread() if request.param == "its world's thread" else None
 
     async def call(function: Callable[[], Any]) -> str:
         if request.param == "the loop" and not asyncio.iscoroutinefunction(function):

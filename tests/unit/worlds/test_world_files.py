@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rewoo_bench.errors import RunStopped, SpecError, ToolError
+from rewoo_bench.errors import RunStopped, SpecError
 from rewoo_bench.types import Example
-from rewoo_bench.worlds.world import World, WorldFault, WorldFile, WorldThread, opened_in_time
+from rewoo_bench.worlds.world import World, WorldFault, WorldFile, opened_in_time
 
 pytestmark = pytest.mark.anyio
 
@@ -269,35 +268,3 @@ async def test_an_interrupt_of_a_worlds_own_code_ends_the_run(read: Callable[...
     async with read(f"{SHOP}    def solved(self, answer): {raises}\n").opened(task()) as world:
         with pytest.raises(RunStopped, match="solved raised KeyboardInterrupt"):
             await world.solved("", 5)
-
-
-# The thread of a world.
-
-
-async def test_while_a_call_that_was_given_up_runs_no_other_one_is_made() -> None:
-    thread, log = WorldThread(), list[str]()
-
-    def slow() -> None:
-        time.sleep(0.3)
-        log.append("slow")
-
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(thread.call(slow), 0.05)
-    with pytest.raises(ToolError, match="an earlier call, which took too long, is still running"):
-        await thread.call(lambda: log.append("refused"))
-    await asyncio.sleep(0.5)
-    await thread.call(lambda: log.append("next"))
-    thread.end()
-    assert log == ["slow", "next"]
-
-
-async def test_a_call_that_was_given_up_before_it_began_is_not_made_later() -> None:
-    thread, log = WorldThread(), list[str]()
-    running = asyncio.create_task(thread.call(lambda: time.sleep(0.2)))
-    await asyncio.sleep(0.05)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(thread.call(lambda: log.append("too late")), 0.05)
-    await running
-    await thread.call(lambda: log.append("next"))
-    thread.end()
-    assert log == ["next"]
