@@ -11,10 +11,12 @@ A result is text, or JSON where it isn't; an exception is the call's error, with
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import typing
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -22,11 +24,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, create_model
 
+from rewoo_bench.config.own_thread import OwnThread
 from rewoo_bench.config.specs import load_module
-from rewoo_bench.errors import SpecError, ToolError, unknown
+from rewoo_bench.errors import RunStopped, SpecError, ToolError, unknown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -98,6 +100,9 @@ def as_text(result: object) -> str:
     """What a tool returned, as a model reads it. Raises `ToolError` for what neither is text nor JSON."""
     if isinstance(result, str):
         return result
+    if inspect.iscoroutine(result):
+        result.close()
+        raise ToolError("it returned a coroutine that nobody awaited; write `async def`, or return its result")
     try:
         return json.dumps(result, ensure_ascii=False, allow_nan=False, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
@@ -108,6 +113,26 @@ def _plain(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} isn't JSON")
+
+
+@contextmanager
+def outliving(what: str) -> Iterator[None]:
+    """Around code of the user's: its SystemExit, which would end the run as done, is an error like any other, and so
+    is a cancellation that nobody requested.
+
+    A KeyboardInterrupt can't be told from the user's own. It ends the run, in good order: `RunStopped`.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        raise RuntimeError(f"it ends the program with {error.code!r}") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("it was cancelled, and not by the run") from error
+    except KeyboardInterrupt as error:
+        raise RunStopped(f"{what} raised KeyboardInterrupt") from error
 
 
 Call = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -130,17 +155,20 @@ class FunctionTool:
 
     async def __call__(self, arguments: BaseModel) -> str:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
-        if self._is_async:
-            return as_text(await self._function(**given))
-        result = await self._call(lambda: self._function(**given))
-        if inspect.iscoroutine(result):
-            result.close()
-            raise ToolError("it returned a coroutine that nobody awaited; write `async def`, or return its result")
-        return as_text(result)
+        with outliving(self.name):
+            if self._is_async:
+                return as_text(await self._function(**given))
+            text: str = await self._call(lambda: as_text(self._function(**given)))  # before another call changes it
+            return text
 
 
 async def _in_a_thread(function: Callable[[], Any]) -> Any:
-    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
+    """Anyio's threads would have to end before the command does."""
+    thread = OwnThread()
+    try:
+        return await thread.call(function)
+    finally:
+        thread.end()
 
 
 # A file of functions: `--tools my_tools.py`.

@@ -346,7 +346,8 @@ async def read_run_inputs(
         choices |= {**LIMITS_IN_WORLDS, **({"max_steps": options.max_steps} if options.max_steps else {})}
     architectures = _architectures(wanted, **choices)
     if worlds is not None:
-        dataset = with_checked_actions(await with_checked_world(dataset, worlds), worlds)
+        dataset = await with_checked_world(dataset, worlds, options.mcp_timeout)
+        dataset = with_checked_actions(dataset, worlds)
         architectures = with_world_tools(architectures, worlds)
     if servers is not None:
         architectures = await with_mcp_tools(architectures, options.mcp, servers)

@@ -30,7 +30,7 @@ from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
 from rewoo_bench.types import Example, Tool
-from rewoo_bench.worlds.world import World, Worlds
+from rewoo_bench.worlds.world import World, Worlds, opened_in_time
 
 if TYPE_CHECKING:
     import aiohttp
@@ -109,7 +109,7 @@ class Toolbox:
         if self._worlds is None:
             yield None
             return
-        async with self._worlds.opened(example) as world:
+        async with opened_in_time(self._worlds, example, self._timeout_s) as world:
             yield world
 
     async def solved(self, world: World, answer: str | None) -> bool | None:

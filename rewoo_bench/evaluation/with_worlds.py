@@ -1,7 +1,7 @@
 """The worlds of a run: those of `--world shop.py`, or of a data set whose tasks happen in one; and what they change.
 
 worlds = worlds_of(options, dataset)
-dataset = await with_checked_world(dataset, worlds)       # the world's check is its scorer
+dataset = await with_checked_world(dataset, worlds, 60)   # the world's check is its scorer
 architectures = with_world_tools(architectures, worlds)
 """
 
@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pydantic import ValidationError
+
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import no_score
+from rewoo_bench.models.oracle.actions import whole
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
-from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds
+from rewoo_bench.types import GoldAction
+from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds, opened_in_time
 
 LIMITS_IN_WORLDS = {"max_steps": 40, "observation_tokens": 8000, "slot_tokens": 8000, "map_tokens": 32_000}
 """Settings of architectures in a world, unless an option says otherwise: results are records, of which none may be cut
@@ -36,13 +41,13 @@ def worlds_of(options: RunOptions, dataset: Dataset) -> Worlds | None:
     return WorldFile.read(options.world)
 
 
-async def with_checked_world(dataset: Dataset, worlds: Worlds) -> Dataset:
+async def with_checked_world(dataset: Dataset, worlds: Worlds, timeout_s: float) -> Dataset:
     """The data set with the world's check as its scorer, if it has one; the first question's world is made once.
 
-    Raises `UsageError` for a world that can't be made, and where nothing says what is right.
+    Raises `UsageError` for a world that can't be made in that time, and where nothing says what is right.
     """
     try:
-        async with worlds.opened(dataset.examples[0]):
+        async with opened_in_time(worlds, dataset.examples[0], timeout_s):
             pass
     except WorldFault as error:
         where = f"--world {worlds.name}.py" if dataset.worlds is None else dataset.name
@@ -74,22 +79,14 @@ def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> l
 
 
 def with_checked_actions(dataset: Dataset, worlds: Worlds) -> Dataset:
-    """The data set, whose gold actions say which change state.
-
-    Raises `UsageError` for one of a tool or with an argument that no world has.
-    """
+    """The data set, whose gold actions say which change state. Raises `UsageError` for one that no world could make."""
     examples = []
     for example in dataset.examples:
-        for number, action in enumerate(example.actions, start=1):
-            where = f"question {example.id!r}: call {number} of 'calls'"
-            if action.tool not in worlds.schemas:
-                raise UsageError(f"{where}: {unknown('tool', action.tool, worlds.schemas)}")
-            names = worlds.schemas[action.tool].arguments.model_fields
-            if strange := [name for name in action.arguments if name not in names]:
-                raise UsageError(f"{where}: {unknown(f'argument of {action.tool}', strange[0], names)}")
-        schemas = worlds.schemas
-        marked = (replace(each, changes_state=schemas[each.tool].changes_state) for each in example.actions)
-        examples.append(replace(example, actions=tuple(marked)))
+        actions = tuple(
+            _checked_action(action, number, worlds, f"question {example.id!r}: call {number + 1} of 'calls'")
+            for number, action in enumerate(example.actions)
+        )
+        examples.append(replace(example, actions=actions))
     return replace(dataset, examples=tuple(examples))
 
 
@@ -104,3 +101,24 @@ def shared_state_notes(architectures: Iterable[Architecture]) -> list[str]:
         f"{', '.join(sorted(changing))}: all questions share what these functions change, and nothing takes it back; "
         "in a world (--world FILE.py) each question has a state of its own"
     ]
+
+
+def _checked_action(action: GoldAction, number: int, worlds: Worlds, where: str) -> GoldAction:
+    """The action, which says whether it changes state. Raises `UsageError` that begins with `where`."""
+    if (schema := worlds.schemas.get(action.tool)) is None:
+        raise UsageError(f"{where}: {unknown('tool', action.tool, worlds.schemas)}")
+    names = schema.arguments.model_fields
+    # Parquet has every key in every row.
+    given = {name: value for name, value in action.arguments.items() if value is not None or name in names}
+    if strange := [name for name in given if name not in names]:
+        raise UsageError(f"{where}: {unknown(f'argument of {action.tool}', strange[0], names)}")
+    taken = whole(action)
+    if later := [each + 1 for each in sorted(taken) if not 0 <= each < number]:
+        raise UsageError(f"{where}: '#{later[0]}' names no earlier call, counted from 1")
+    if not taken:  # else what fits is known when the results are
+        try:
+            schema.arguments.model_validate(convert(inputs(schema.arguments).schema, given))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise UsageError(f"{where}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    return replace(action, arguments=given, changes_state=schema.changes_state)

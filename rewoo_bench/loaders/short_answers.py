@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from math import isclose
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.loaders.row_fields import (
@@ -347,9 +347,15 @@ class _GoldCall(BaseModel):
 
     tool: str
     arguments: dict[str, Any] = {}
-    read: dict[str, int | list[int]] = {}
+    read: dict[str, int | list[int] | None] = {}
     decided: Literal["task", "program", "loop"] = "task"
     after: list[int] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, values: Any) -> Any:
+        """Parquet has every key in every row."""
+        return {name: value for name, value in values.items() if value is not None} if type(values) is dict else values
 
 
 def _actions(written: object) -> tuple[GoldAction, ...]:
@@ -359,12 +365,15 @@ def _actions(written: object) -> tuple[GoldAction, ...]:
         calls = TypeAdapter(list[_GoldCall]).validate_python(given)
     except ValidationError as error:
         fault = error.errors()[0]
-        raise RowError(f"'calls': {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+        number, *keys = fault["loc"] or ("",)
+        place = [f"call {int(number) + 1}", ".".join(map(str, keys))] if fault["loc"] else []
+        raise RowError(": ".join(filter(None, ["'calls'", *place, fault["msg"]]))) from None
     except ValueError as error:
         raise RowError(f"'calls' is not valid JSON: {error}") from None
     actions: list[GoldAction] = []
     for number, call in enumerate(calls, start=1):
-        read = {name: tuple(each if isinstance(each, list) else [each]) for name, each in call.read.items()}
+        given = {name: each for name, each in call.read.items() if each is not None}
+        read = {name: tuple(each if isinstance(each, list) else [each]) for name, each in given.items()}
         after = tuple(call.after) or (tuple(range(1, number)) if call.decided != "task" else ())
         for each in (*after, *(each for numbers in read.values() for each in numbers)):
             if not 1 <= each < number:

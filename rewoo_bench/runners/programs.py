@@ -434,8 +434,8 @@ class _PendingCalls:
         self._uses[id_] = use
 
     async def some_of(self, ids: list[int]) -> dict[int, ExternalSettledResult]:
-        """The results of those that have ended, at least one. All of them begin."""
-        new = [id_ for id_ in ids if self._uses[id_].step is None and id_ not in self._running]
+        """The results of those that have ended, at least one. All of them begin, in the order of the program."""
+        new = sorted(id_ for id_ in ids if self._uses[id_].step is None and id_ not in self._running)
         self._running.update(new)
         tools = self._session.tools
         for id_ in new:

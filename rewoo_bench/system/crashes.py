@@ -66,9 +66,10 @@ class CrashCounter:
 
 
 def crash_of(error: BaseException, where: str, group: BaseException | None = None) -> Crash:
-    """An exception as a question's error; `where` is the name of the failed class, `group` its exception group."""
+    """An exception as a question's error; `where` is the name of the failed class if any, `group` the group."""
     kind, message = type(error).__name__, _one_line(str(error))
-    line = f"{kind} in {where}: {message}" if message else f"{kind} in {where}"
+    failed = f"{kind} in {where}" if where else kind
+    line = f"{failed}: {message}" if message else failed
     raised = group or error
     text = redact("".join(traceback.format_exception(raised)))
     if len(text) > _LONGEST_TRACEBACK:

@@ -16,26 +16,29 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import queue
 import sys
-import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_args
 
-from rewoo_bench.config.functions import FunctionSchema, FunctionTool, schema_of
-from rewoo_bench.errors import RewooBenchError, SpecError, ToolError
+from pydantic import BaseModel
+
+from rewoo_bench.config.functions import FunctionSchema, FunctionTool, outliving, schema_of
+from rewoo_bench.config.names import SOLVED
+from rewoo_bench.config.own_thread import OwnThread
+from rewoo_bench.errors import RewooBenchError, RunStopped, SpecError
 from rewoo_bench.types import Example, Tool
 
 T = TypeVar("T")
 
-CHECK = "solved"
+CHECK = SOLVED
+"""The method of a world that says what became of it."""
 
 
 class WorldFault(RewooBenchError):
@@ -55,11 +58,14 @@ class World:
         if self.check is None:
             return None
         try:
-            async with asyncio.timeout(timeout_s):
-                verdict = await self.check(answer)
-        except TimeoutError:
-            raise WorldFault(f"{CHECK} took longer than {timeout_s:g} s") from None
+            async with asyncio.timeout(timeout_s) as limit:
+                with outliving(CHECK):
+                    verdict = await self.check(answer)
+        except RunStopped:
+            raise
         except Exception as error:  # of somebody's own code
+            if limit.expired():
+                raise WorldFault(f"{CHECK} took longer than {timeout_s:g} s") from None
             raise WorldFault(f"{CHECK} raised {type(error).__name__}: {error}") from error
         if not isinstance(verdict, bool):
             raise WorldFault(f"{CHECK} returned {verdict!r:.80}, expected True or False")
@@ -80,12 +86,26 @@ class Worlds(Protocol):
     @property
     def has_check(self) -> bool: ...
 
-    def opened(self, example: Example) -> AbstractAsyncContextManager[World]: ...
+    def opened(self, example: Example) -> AbstractAsyncContextManager[World]:
+        """A new world of a question. Raises `WorldFault` where it can't be made."""
+        ...
 
     @property
     def manifest(self) -> dict[str, Any]:
         """The facts for a run's manifest."""
         ...
+
+
+@asynccontextmanager
+async def opened_in_time(worlds: Worlds, example: Example, timeout_s: float) -> AsyncIterator[World]:
+    """A new world of a question. Raises `WorldFault` where it can't be made in that time."""
+    async with AsyncExitStack() as stack:
+        try:
+            async with asyncio.timeout(timeout_s):
+                world = await stack.enter_async_context(worlds.opened(example))
+        except TimeoutError:
+            raise WorldFault(f"it took longer than {timeout_s:g} s to make") from None
+        yield world
 
 
 _number = count(1)
@@ -102,7 +122,7 @@ class WorldFile:
     has_check: bool
     sha256: str
     own_types: bool = field(repr=False, default=False)
-    """Whether a type hint names a class of the file: then each world has schemas of its own."""
+    """Whether a type hint or a default is of a class of the file: then each world has schemas of its own."""
 
     @classmethod
     def read(cls, named: str) -> WorldFile:
@@ -123,11 +143,12 @@ class WorldFile:
             if not methods:
                 raise SpecError(f"{where}: the class {kind.__name__} has no public method; each would be a tool")
             schemas = {name: schema_of(name, method, where, is_method=True) for name, method in methods.items()}
-            _check_takes(kind, "__init__", "row", where)
+            _check_takes(kind, 1, f"{kind.__name__}.__init__ has to take (self, row)", where)
             has_check = callable(getattr(kind, CHECK, None))
             if has_check:
-                _check_takes(kind, CHECK, "answer", where)
-            own_types = any(module.__name__ in repr(schema.arguments.model_fields) for schema in schemas.values())
+                _check_takes(getattr(kind, CHECK), 2, f"{kind.__name__}.{CHECK} has to take (self, answer)", where)
+            inputs = [each for schema in schemas.values() for each in schema.arguments.model_fields.values()]
+            own_types = any(_is_of(module, each.annotation) or _is_of(module, each.default) for each in inputs)
             return cls(path, code, kind.__name__, schemas, has_check, sha256(source).hexdigest(), own_types)
 
     @property
@@ -143,15 +164,18 @@ class WorldFile:
     async def opened(self, example: Example) -> AsyncIterator[World]:
         """A new world of a question. Raises `WorldFault` where it can't be made."""
         is_async = all(schema.is_async for schema in self.schemas.values())
-        thread = None if is_async else WorldThread()
+        thread = None if is_async else OwnThread()
         call = thread.call if thread else _at_once
         loaded = _Loaded(self.path, self.code, f"--world {self.path}")
         try:
+            made = f"{self.class_name}({{…}})" if example.row else f"{self.class_name}({{}})"
             try:
-                module = await call(loaded.__enter__)
-                world = await call(lambda: getattr(module, self.class_name)(deepcopy(example.row)))
+                with outliving(made):
+                    module = await call(loaded.__enter__)
+                    world = await call(lambda: getattr(module, self.class_name)(deepcopy(example.row)))
+            except RunStopped:
+                raise
             except Exception as error:  # of somebody's own code
-                made = f"{self.class_name}({{…}})" if example.row else f"{self.class_name}({{}})"
                 raise WorldFault(f"{made} raised {type(error).__name__}: {error}") from error
             yield World(
                 {name: FunctionTool(schema, getattr(world, name), call) for name, schema in self._schemas(world)},
@@ -208,7 +232,8 @@ class _Loaded:
 def _world_class(module: ModuleType, wanted: str, where: str) -> type:
     """The class of that name, or the only one that has public methods and isn't a mere record."""
     own = [each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == module.__name__]
-    worlds = {each.__name__: each for each in own if not each.__name__.startswith("_") and _tools_of(each)}
+    own = [each for each in own if not (each.__name__.startswith("_") or issubclass(each, BaseModel))]
+    worlds = {each.__name__: each for each in own if _tools_of(each)}
     if wanted:
         if (named := getattr(module, wanted, None)) is None or not inspect.isclass(named):
             raise SpecError(f"{where}: there is no class {wanted!r}; there are: {', '.join(worlds) or 'none'}")
@@ -222,6 +247,11 @@ def _world_class(module: ModuleType, wanted: str, where: str) -> type:
     return next(iter(worlds.values()))
 
 
+def _is_of(module: ModuleType, hint: object) -> bool:
+    """Whether a type hint names a class of the module, or a value is of one."""
+    return getattr(hint, "__module__", "") == module.__name__ or any(_is_of(module, each) for each in get_args(hint))
+
+
 def _tools_of(kind: type) -> dict[str, Callable[..., Any]]:
     """The public methods of a class, inherited ones first, in the order of their definition."""
     found: dict[str, Callable[..., Any]] = {}
@@ -231,65 +261,13 @@ def _tools_of(kind: type) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def _check_takes(kind: type, method: str, parameter: str, where: str) -> None:
-    """Raises `SpecError` for a method that can't be called with one value."""
-    function = getattr(kind, method)
+def _check_takes(function: Callable[..., Any], values: int, expected: str, where: str) -> None:
+    """Raises `SpecError` for what can't be called with so many values."""
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(*[None] * values)
     except TypeError:
-        raise SpecError(f"{where}: {kind.__name__}.{method} has to take (self, {parameter})") from None
+        raise SpecError(f"{where}: {expected}") from None
 
 
 async def _at_once(function: Callable[[], T]) -> T:
     return function()
-
-
-class WorldThread:
-    """A thread of one world, in which its code runs, one call at a time. One that hangs keeps no run from ending."""
-
-    def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._is_stuck = False
-        threading.Thread(target=self._run, daemon=True, name="world").start()
-
-    def _run(self) -> None:
-        while (work := self._work.get()) is not None:
-            work()
-
-    async def call(self, function: Callable[[], T]) -> T:
-        """The function's result, or what it raises; also while one that was given up still runs: `ToolError`."""
-        if self._is_stuck:
-            raise ToolError("an earlier call, which took too long, is still running")
-        loop, ended = asyncio.get_running_loop(), asyncio.Future[T]()
-
-        def end(result: T | None, error: BaseException | None) -> None:
-            self._is_stuck = False
-            if ended.done():
-                return
-            if error is not None:
-                ended.set_exception(error)
-            else:
-                ended.set_result(result)  # type: ignore[arg-type]
-
-        def work() -> None:
-            result: T | None = None
-            raised: BaseException | None = None
-            try:
-                result = function()
-            except StopIteration as error:  # which no future can hold
-                raised = RuntimeError(f"StopIteration: {error}")
-            except BaseException as error:  # SystemExit included: it would end the thread
-                raised = RuntimeError(f"{type(error).__name__}") if isinstance(error, SystemExit) else error
-            with suppress(RuntimeError):  # the loop has ended meanwhile
-                loop.call_soon_threadsafe(end, result, raised)
-
-        self._work.put(work)
-        try:
-            return await ended
-        except asyncio.CancelledError:
-            self._is_stuck = True
-            raise
-
-    def end(self) -> None:
-        """Ends the thread, after what it is doing."""
-        self._work.put(None)
