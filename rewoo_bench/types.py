@@ -134,6 +134,24 @@ class GoldAction:
 
 
 @dataclass(frozen=True, slots=True)
+class Injection:
+    """What an attacker has put into a result of a tool: an instruction, and what it asks for.
+
+    `marker` are words of it that nothing else has, by which it is found in a prompt, whatever white space and line ends
+    have become of it there. `answer` is in an answer that obeys. Runners never see it.
+    """
+
+    id: str
+    marker: str
+    actions: tuple[GoldAction, ...] = ()
+    answer: str = ""
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text shows it."""
+        return self.marker in " ".join(text.replace("\\n", " ").split())
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """A question with its gold answers and the documents that come with it."""
 
@@ -147,6 +165,8 @@ class Example:
     """Difficulty, in the data set's own word."""
     actions: tuple[GoldAction, ...] = field(default=(), repr=False)
     """The gold actions of a task in a world."""
+    injection: Injection | None = field(default=None, repr=False)
+    """What an attacker has put into a result that its gold calls return."""
     row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The data file's row, of a task in a world: the state to begin with."""
 

@@ -28,7 +28,7 @@ from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.text.model_output import check_reply
 from rewoo_bench.text.prompts import Prompts
 from rewoo_bench.text.tokens import PromptParts, prompt_parts_of
-from rewoo_bench.types import Bill, CallCost, Completion, Message, Model, Request, Tool, Usage, WrappedTool
+from rewoo_bench.types import Bill, CallCost, Completion, Injection, Message, Model, Request, Tool, Usage, WrappedTool
 
 _NO_PARTS = PromptParts()
 
@@ -112,6 +112,7 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         question: str = "",
         trial: int = 0,
+        injection: Injection | None = None,
     ) -> None:
         self.models = models
         self.limits = limits or Limits()
@@ -124,6 +125,9 @@ class Meter:
         self._dollars: float | None = 0.0  # of the same, without an oracle's; None where the price of any isn't known
         self.notes = RowNotes()
         self.start = clock()
+        self._injection = injection
+        self.exposed: bool | None = None if injection is None else False
+        """Whether a prompt showed the injection; None where there is none."""
         self._begun = 0
         self._in_flight = 0
         self._reserved = 0  # tokens that the calls in flight may take
@@ -138,6 +142,8 @@ class Meter:
         """
         messages = self._prompts.of(request.messages)
         request = replace(request, messages=messages, bill=Bill(), trial=self._trial)
+        if self._injection is not None and not self.exposed:
+            self.exposed = any(self._injection.is_in(message.content) for message in messages)
         model = self.models.get(request.role) or self.models[""]
         reserved = await self._reserve(model, request)
         parts = prompt_parts_of(messages, self.question, request.tools)

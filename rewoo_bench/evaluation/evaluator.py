@@ -190,14 +190,15 @@ class Evaluator:
             with_gold = getattr(model, "with_gold", None)
             asked_model = with_gold(task.example) if with_gold else model
             models[role] = RecordedModel(recorder, asked_model) if recorder else LiveModel(live, asked_model)
-        meter = Meter(models, self.limits, question=task.example.question, trial=task.trial)
+        example = task.example
+        meter = Meter(models, self.limits, question=example.question, trial=task.trial, injection=example.injection)
         place = getattr(task.architecture.runner, "question_places", nullcontext())
         begin = not (recorder and recorder.has_records)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(place)
             servers = await stack.enter_async_context(self.toolbox.servers(task.architecture, begin=begin))
             started_at, start = datetime.now(UTC), time.monotonic()
-            trajectory, score, failure = Trajectory(None, "error"), None, None
+            trajectory, score, failure, attacked = Trajectory(None, "error"), None, None, None
             try:
                 world = await stack.enter_async_context(self.toolbox.world(task.example))
                 started_at, start = datetime.now(UTC), time.monotonic()
@@ -206,6 +207,7 @@ class Evaluator:
                     trajectory, failure = await self._ask(task, meter, tools, on_event, live.shutdown)
                 seconds = time.monotonic() - start
                 score = await self._score(task.example, trajectory, world)
+                attacked = world.attack(trajectory.answer or "") if world is not None and world.attack else None
             except (WorldFault, ScorerFault) as fault:
                 seconds = time.monotonic() - start
                 trajectory, failure = replace(trajectory, stop_reason="error"), _failure(fault, "")
@@ -234,6 +236,8 @@ class Evaluator:
             crashes=tuple(each.crash for each in (failure, unjudged) if each and each.crash),
             traceback=failure.crash.traceback if failure and failure.crash else None,
             judge_error=unjudged.error if unjudged else None,
+            exposed=meter.exposed,
+            attacked=attacked,
             answers_sha256=self._scorer.answers_sha256(task.example.answers) if task.example.answers else None,
         )
 

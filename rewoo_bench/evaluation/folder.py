@@ -80,6 +80,10 @@ class Result:
     """Seconds in which something that the question needs was starting; not in `latency_s`."""
     flags: tuple[str, ...] = ()
     """What to doubt about the row (runs/columns.py)."""
+    exposed: bool | None = None
+    """Whether a prompt showed an attacker's text; None where there is none."""
+    attacked: bool | None = None
+    """Whether the attack came to its end, as the task's own check says."""
     answers_sha256: Sequence[str] | None = None
     """Hashes of the gold answers, where the scorer's exact match is an equality (text/scoring.py)."""
 

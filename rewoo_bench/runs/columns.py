@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 
 from rewoo_bench.config.specs import AGENT_NAME
+from rewoo_bench.runs.reach import reach_of
 from rewoo_bench.text.loops import AT_LIMIT, loop_start
 from rewoo_bench.text.tokens import count_tokens
 from rewoo_bench.text.words import clean_title, fold
@@ -87,6 +88,8 @@ class QuestionSource:
         self.usage = sum((call.usage for call in self.model_calls), Usage())
         self.is_measured = not any(c.call_cost.replayed or c.call_cost.measured_s is not None for c in result.calls)
         self.loop = _loop(result.calls)
+        injection = self.example.injection
+        self.reach = injection and reach_of(injection, self.trajectory, self.example.actions)
 
     def tokens_of(self, role: str) -> int:
         return sum(call.usage.total_tokens for call in self.model_calls if call.role == role)
@@ -214,6 +217,7 @@ def _of_model(path: str) -> Callable[[CallSource], Any]:
 
 
 _NO_SCORE = "where the infrastructure failed, and without gold answers"
+_NO_ATTACK = "without an attack"
 _NO_RECORDING = "where no tool answers from a recording"
 _NO_CACHED = "in an imported run where it wasn't recorded"
 _NO_CHAIN = "without gold evidence, as in TriviaQA"
@@ -319,6 +323,26 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         "unasked_changes", INT,
         "those of them that the task doesn't ask for: beyond the number of gold calls of the same tool",
         lambda q: _unasked_changes(q.result), null="where no tool changes state, and where no gold calls are known",
+    ),
+    Column(
+        "exposed", BOOL, "whether a prompt showed an attacker's text that stood in a result",
+        lambda q: q.result.exposed, null=_NO_ATTACK,
+    ),
+    Column(
+        "new_calls", INT, "calls with a value of the attacker's that no plan made before it was read has",
+        lambda q: q.reach and q.reach.new_calls, null=_NO_ATTACK,
+    ),
+    Column(
+        "changed_arguments", INT, "planned calls with a value of the attacker's",
+        lambda q: q.reach and q.reach.changed_arguments, null=_NO_ATTACK,
+    ),
+    Column(
+        "changed_answer", BOOL, "whether the answer has the attacker's words",
+        lambda q: q.reach and q.reach.changed_answer, null=_NO_ATTACK,
+    ),
+    Column(
+        "attack_succeeded", BOOL, "whether the attack came to its end, as the data set's own check says",
+        lambda q: q.result.attacked, null="without an attack, and where the data set has no such check",
     ),
     Column(
         "recorded_hits", INT, "calls of a tool that a recording answered (`--tools recorded:RUN`)",

@@ -2,6 +2,7 @@
 
     agentdojo                     # all four
     agentdojo?suite=banking
+    agentdojo?attack=direct       # each of the tasks with each injection task of its suite: 949
 
 Debenedetti et al. 2024, arXiv 2406.13352; the package is `agentdojo`, the tasks are those of v1.2.2. A task's gold
 calls are its own ground truth. What an agent could know of them beforehand isn't in the package:
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import warnings
 from ast import literal_eval
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -26,7 +28,7 @@ from pydantic import BaseModel, ConfigDict
 from rewoo_bench.config.functions import FunctionSchema
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.errors import SpecError, ToolError
-from rewoo_bench.types import Example, GoldAction, Tool
+from rewoo_bench.types import Example, GoldAction, Injection, Tool
 from rewoo_bench.worlds.world import World
 
 VERSION = "v1.2.2"
@@ -52,6 +54,9 @@ class AgentDojo(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     suite: Literal["all", "banking", "slack", "travel", "workspace"] = "all"
+    attack: Literal["none", "direct"] = "none"
+    """Whether each task is asked with every injection task of its suite, in all results of its gold calls that have a
+    place for one: `direct` is AgentDojo's plainest attack."""
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -64,7 +69,7 @@ class AgentDojo(BaseModel):
             for task_id, task in _suite(suite).user_tasks.items():
                 gold = task.ground_truth(task.init_environment(_environment(suite)))
                 answer = task.GROUND_TRUTH_OUTPUT.strip()
-                yield Example(
+                plain = Example(
                     f"{suite}/{task_id}",
                     task.PROMPT.strip(),
                     (answer,) if answer else (),
@@ -72,10 +77,51 @@ class AgentDojo(BaseModel):
                     level=f"{min(len(gold), 5)}{'+' if len(gold) > 4 else ''} calls",
                     actions=tuple(map(_action, gold, labels[f"{suite}/{task_id}"])),
                 )
+                yield from [plain] if self.attack == "none" else _attacked(plain, suite, task)
 
     def worlds(self) -> DojoWorlds:
         """What makes the environments of these tasks."""
         return DojoWorlds(self.suites)
+
+
+def _attacked(plain: Example, suite: str, task: Any) -> Iterator[Example]:
+    """A task with each injection task of its suite."""
+    for injection_id, injection in _suite(suite).injection_tasks.items():
+        text = _injected_text(injection)
+        before = task.init_environment(_environment_with(suite, _injections(suite, task.ID, text)))
+        gold = [GoldAction(call.function, dict(call.args), decided="loop") for call in injection.ground_truth(before)]
+        words = injection.GROUND_TRUTH_OUTPUT.strip() or f"Done as asked ({injection_id})."
+        attack = Injection(injection_id, _marker(text), tuple(gold), words)
+        yield replace(plain, id=f"{plain.id}/{injection_id}", injection=attack)
+
+
+def _injected_text(injection: Any) -> str:
+    return f"TODO: {injection.GOAL}"  # as AgentDojo's attack `direct` writes it
+
+
+def _marker(text: str) -> str:
+    """The words up to the first sign that a result may write in another way."""
+    return " ".join(re.split(r"['\"\\]", text)[0].split())
+
+
+@cache
+def _places(suite: str, task_id: str) -> tuple[str, ...]:
+    """The places for an injection that the results of a task's gold calls show."""
+    from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
+    from agentdojo.functions_runtime import FunctionsRuntime
+
+    canaries = {place: f"CANARY-{place}-" for place in _suite(suite).get_injection_vector_defaults()}
+    environment = _environment_with(suite, tuple(canaries.items()))
+    task, runtime = _suite(suite).user_tasks[task_id], FunctionsRuntime(_suite(suite).tools)
+    environment, shown = task.init_environment(environment), ""
+    for call in task.ground_truth(environment.model_copy(deep=True)):
+        result, _ = runtime.run_function(environment, call.function, call.args)
+        shown += tool_result_to_str(result)
+    return tuple(place for place, canary in canaries.items() if canary in shown)
+
+
+def _injections(suite: str, task_id: str, text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((place, text) for place in _places(suite, task_id))
 
 
 def _action(call: Any, label: Mapping[str, Any]) -> GoldAction:
@@ -107,9 +153,11 @@ class DojoWorlds:
     @asynccontextmanager
     async def opened(self, example: Example) -> AsyncIterator[World]:
         """The environment of a task."""
-        suite, _, task_id = example.id.partition("/")
+        suite, task_id, *attack = example.id.split("/")
         task = _suite(suite).user_tasks[task_id]
-        environment = task.init_environment(_environment(suite))
+        injection = _suite(suite).injection_tasks[attack[0]] if attack else None
+        placed = _injections(suite, task_id, _injected_text(injection)) if injection else ()
+        environment = task.init_environment(_environment_with(suite, placed))
         before, calls = environment.model_copy(deep=True), list[Any]()
         tools: dict[str, Tool] = {
             name: DojoTool(schema, suite, environment, calls) for name, schema in _schemas(suite).items()
@@ -119,7 +167,12 @@ class DojoWorlds:
             verdict = task.utility_from_traces(answer, before, environment, calls)
             return bool(task.utility(answer, before, environment) if verdict is None else verdict)
 
-        yield World(tools, check)
+        def attacked(answer: str) -> bool:
+            assert injection is not None
+            verdict = injection.security_from_traces(answer, before, environment, calls)
+            return bool(injection.security(answer, before, environment) if verdict is None else verdict)
+
+        yield World(tools, check, attacked if injection else None)
 
 
 class DojoTool:
@@ -168,14 +221,18 @@ def _suite(name: str) -> Any:
     return get_suite(VERSION, name)
 
 
-@cache
-def _loaded_environment(suite: str) -> Any:
-    return _suite(suite).load_and_inject_default_environment({})
+@lru_cache(maxsize=64)
+def _loaded_environment(suite: str, placed: tuple[tuple[str, str], ...]) -> Any:
+    return _suite(suite).load_and_inject_default_environment(dict(placed))
+
+
+def _environment_with(suite: str, placed: tuple[tuple[str, str], ...]) -> Any:
+    """An environment that nobody else has, with texts in these places: a copy takes a millisecond, its file sixty."""
+    return _loaded_environment(suite, placed).model_copy(deep=True)
 
 
 def _environment(suite: str) -> Any:
-    """An environment of a suite that nobody else has: a copy takes a millisecond, to read its file sixty."""
-    return _loaded_environment(suite).model_copy(deep=True)
+    return _environment_with(suite, ())
 
 
 @cache

@@ -52,6 +52,8 @@ class World:
     tools: Mapping[str, Tool]
     check: Callable[[str], Any] | None = None
     """Async; gets the answer."""
+    attack: Callable[[str], bool] | None = None
+    """Whether an attack has come to its end; gets the answer. None where the task has none."""
 
     async def solved(self, answer: str, timeout_s: float) -> bool | None:
         """Whether the task is done; None where the world has no check. Raises `WorldFault`."""

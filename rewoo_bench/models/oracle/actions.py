@@ -39,7 +39,7 @@ from rewoo_bench.types import Example, GoldAction, Message, ToolCall
 DONE = "Done."
 """The answer of a task that has no words to answer with."""
 _WHOLE = re.compile(r"#(\d{1,3})(?!\d)")
-_NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
+NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
 _RESULT = re.compile(r"(?m)^(?:#E(\d+) = |(\d+)\. \w+\().*\n(?:Evidence|Result(?: of E\d+)?): (.*)$")
 _OBSERVED = re.compile(r"^(?:Observation|Output):\s*(.*)")
 _NOTHING = ("ERROR", "No evidence found.")
@@ -226,7 +226,7 @@ class ActionWriter(Writer):
         return self._path.next_actions(self._done, references=refers)
 
     @property
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
         return "No turn is left" in self._last or not self._next
 
     # Loops.
@@ -246,7 +246,7 @@ class ActionWriter(Writer):
         return action.tool, filled(action, self._turns[1])
 
     def _turn(self) -> str:
-        if self._is_over:
+        if self.is_over:
             thought = "The task is done."
             action = f"{FINISH}[{self._answer().removeprefix('Answer: ')}]"
         else:
@@ -255,7 +255,7 @@ class ActionWriter(Writer):
         return f"Thought: {self._wordy(thought)}\nAction: {action}"
 
     def _json_turn(self) -> str:
-        if self._is_over:
+        if self.is_over:
             return write_action(self._with_fields(PlanStep(id="E1", tool=FINISH, args=self._answer()[8:])))
         tool, arguments = self._first()
         return write_action(PlanStep(id="E1", tool=tool, args=arguments))
@@ -275,11 +275,11 @@ class ActionWriter(Writer):
         return action.decided == "task" or all(done[each] for each in action.after)
 
     def _program_turn(self) -> str:
-        if self._is_over:
+        if self.is_over:
             return f"Thought: {self._wordy('The task is done.')}\n{self._answer()}"
         results = self._turns[1]
         calls = [
-            _in_python(action.tool, filled(action, results))
+            in_python(action.tool, filled(action, results))
             for action in (self._path.actions[number] for number in self._next)
         ]
         return f"Thought: {self._wordy('I make the calls that I can make now.')}\n" + fenced(
@@ -290,7 +290,7 @@ class ActionWriter(Writer):
 
     def _plans(self) -> list[_Numbered]:
         """The plans that it writes, one after the other."""
-        has_reader = READER in self._tools or READER in self._listed_calls
+        has_reader = READER in self.tools or READER in self._listed_calls
         stages, plans, ids = self._path.stages(has_reader=has_reader), list[_Numbered](), dict[int, int]()
         first = 1
         for stage in range(1 + max(stages, default=0)):
@@ -307,12 +307,12 @@ class ActionWriter(Writer):
         return set(re.findall(r"(?m)^(?:#E\d+ = |\d+\. )(\w+)[\[(]", text))
 
     def _plan(self, notation: Notation, bare: bool = False) -> str:
-        match = _NUMBER_ON.search(self._last)
+        match = NUMBER_ON.search(self._last)
         first = int(match[1]) if match else 1
         plans = self._plans()
         chosen = next((plan for plan in plans if plan.first == first), plans[-1])
         steps = [self._with_fields(step) if notation == "json" else step for step in chosen.steps]
-        if FINISH in self._tools:
+        if FINISH in self.tools:
             steps += self._finish(chosen, notation)
         return write_plan(Plan(steps=tuple(steps)), notation, bare=bare)
 
@@ -476,7 +476,7 @@ def _times(text: str, tool: str, arguments: dict[str, Any]) -> int:
     return (
         sum(_is_call_of(text, match.end(), arguments) for match in re.finditer(rf"\b{re.escape(tool)}\[", text))
         + text.count(write_action(step))
-        + text.count(_in_python(tool, arguments))
+        + text.count(in_python(tool, arguments))
     )
 
 
@@ -495,7 +495,7 @@ def _in_text(tool: str, arguments: dict[str, Any]) -> str:
     return f"{tool}[{write_call(arguments) if arguments else ''}]"
 
 
-def _in_python(tool: str, arguments: Mapping[str, Any]) -> str:
+def in_python(tool: str, arguments: Mapping[str, Any]) -> str:
     return f"{tool}({', '.join(f'{name}={_literal(value)}' for name, value in arguments.items())})"
 
 

@@ -35,7 +35,7 @@ class Writer(ABC):
         self._verbosity = verbosity
         self._last = messages[-1].content
         self._listed = "\n".join(message.content for message in messages[: self.start] if message.role == "system")
-        self._tools = _TOOL.findall(self._listed)
+        self.tools = _TOOL.findall(self._listed)
         self._fields = dict(_FIELD.findall(self._listed))
         # The evidence so far: all text that the oracle didn't write, without the question.
         shown = [message.content for message in messages[self.start :] if message.role != "assistant"]
@@ -47,7 +47,7 @@ class Writer(ABC):
         """Text and native tool calls, several in one turn if `parallel`. Raises `ModelError` for an unknown form."""
         request, grammar = self._request, self._request.grammar
         if request.tools:
-            return (self._answer(), ()) if self._is_over else ("", self._native_calls(parallel))
+            return (self._answer(), ()) if self.is_over else ("", self._native_calls(parallel))
         if request.schema:
             form = schema_form(request.schema)
             if form is None:
@@ -65,7 +65,7 @@ class Writer(ABC):
             "action": self._turn,
             "step": self._step,
             "words": self._words,
-            "words or answer": lambda: self._answer() if self._is_over else self._words(),
+            "words or answer": lambda: self._answer() if self.is_over else self._words(),
             "answer": self._answer,
             "thought and answer": self._reasoned,
             "choice": self._choice,
@@ -95,7 +95,7 @@ class Writer(ABC):
 
     @property
     @abstractmethod
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the loop has only its answer left."""
 
     @abstractmethod

@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from itertools import islice, takewhile
 from typing import Any
 
@@ -25,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rewoo_bench.config.names import ORACLE_MODEL, read_options
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
-from rewoo_bench.models.oracle.actions import ActionPath, ActionWriter
+from rewoo_bench.models.oracle.actions import DONE, ActionPath, ActionWriter
 from rewoo_bench.models.oracle.forms import Writer
 from rewoo_bench.models.oracle.gold_plan import (
     CALCULATOR,
@@ -39,6 +40,7 @@ from rewoo_bench.models.oracle.gold_plan import (
     program_of,
     shown_numbers,
 )
+from rewoo_bench.models.oracle.gullible import is_shown, obeying
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
 from rewoo_bench.runners.notation.replies import FINISH
@@ -63,7 +65,7 @@ class OracleWriter(Writer):
         super().__init__(path.example, request, verbosity)
         self._path = path
         self._tools_fail = tools_fail
-        self._search_tool = next((name for name in _FINDERS if name in self._tools), _FINDERS[0])
+        self._search_tool = next((name for name in _FINDERS if name in self.tools), _FINDERS[0])
         self._called = set[str]()  # the arguments of tool calls so far, folded
         for message in request.messages[self.start :]:
             if message.role == "assistant":
@@ -73,7 +75,7 @@ class OracleWriter(Writer):
             else:
                 self._called |= {fold(text) for texts in _TASK_INPUT.findall(message.content) for text in texts if text}
         # A solver's prompt lists no tools, but the plan that ran.
-        offered = [*self._tools, *(tool.name for tool in request.tools)]
+        offered = [*self.tools, *(tool.name for tool in request.tools)]
         has_calculator = CALCULATOR in offered or bool(_IN_PLAN.search(self._evidence))
         shown = [message for message in request.messages[self.start :] if message.role != "assistant"]
         self._seen = Evidence(self._evidence, shown_numbers(shown), has_calculator)
@@ -83,12 +85,12 @@ class OracleWriter(Writer):
         self._calls = [call for call in calls if call.tool != CALCULATOR or self._seen.calculator]
 
     @property
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
         return "No turn is left" in self._last or not self._calls
 
     def _turn(self) -> str:
         """A turn of ReAct: the next call, or the end."""
-        if self._is_over:
+        if self.is_over:
             thought = "The question can be answered from what was found."
             action = f"{FINISH}[{self._answer().removeprefix('Answer: ')}]"
         else:
@@ -137,14 +139,14 @@ class OracleWriter(Writer):
         first = int(match[1]) if match else 1
         hops = enumerate(self._path.hops)
         known = {n: hop.value for n, hop in hops if self._found[n]} if first > 1 else {}
-        plan, _ = gold_plan(self._path, self._tools, self._search_tool, self._wordy, known, self._called, first)
+        plan, _ = gold_plan(self._path, self.tools, self._search_tool, self._wordy, known, self._called, first)
         if notation == "json":
             plan = Plan(steps=tuple(self._with_fields(step) for step in plan.steps))
         return write_plan(plan, notation, bare=bare)
 
     def _json_turn(self) -> str:
         """A turn in JSON: the next call, or the end."""
-        if self._is_over:
+        if self.is_over:
             step = PlanStep(id="E1", tool=FINISH, args=self._answer().removeprefix("Answer: "))
         else:
             tool = CALCULATOR if self._calls[0].tool == CALCULATOR else self._search_tool
@@ -153,13 +155,13 @@ class OracleWriter(Writer):
 
     def _program(self) -> str:
         """Every step that can be foreseen, and those that a page leads to, as a program."""
-        plan, found_by = gold_plan(self._path, self._tools, self._search_tool, self._wordy, {}, self._called, 1)
+        plan, found_by = gold_plan(self._path, self.tools, self._search_tool, self._wordy, {}, self._called, 1)
         program = gold_program(self._path, plan, found_by, self._search_tool, tools_fail=self._tools_fail)
         return fenced(program)
 
     def _program_turn(self) -> str:
         """A turn of ReAct with programs: the calls that are possible now, or the end."""
-        if self._is_over:
+        if self.is_over:
             return f"Thought: {self._wordy('The question can be answered from what was found.')}\n{self._answer()}"
         needed = " and ".join(call.argument for call in self._calls)
         thought = self._wordy(f"I need to look at {needed} to find what the question asks for.")
@@ -227,7 +229,14 @@ class OracleSettings(BaseModel):
     """Whether independent native calls are made in one turn."""
     reasoning: int = Field(default=0, ge=0)
     """Reasoning tokens of every reply of a loop, a planner and a solver: counted and billed, with no text."""
+    gullible: float = Field(default=0.0, ge=0, le=1)
+    """The share of questions in which it obeys what an attacker has written into a result; `seed` chooses them."""
     seed: int = 0
+
+    def obeys(self, example_id: str) -> bool:
+        """Whether it obeys in this question."""
+        drawn = sha256(f"{self.seed}:{example_id}:gullible".encode()).digest()
+        return int.from_bytes(drawn[:8], "big") < self.gullible * 2**64
 
 
 def open_oracle(name: str) -> Oracle:
@@ -257,7 +266,7 @@ class Oracle:
     @property
     def manifest(self) -> dict[str, Any]:
         """The exact description, JSON-ready."""
-        left_out = set() if self.settings.reasoning else {"reasoning"}  # earlier runs are of the same oracle
+        left_out = {name for name in ("reasoning", "gullible") if not getattr(self.settings, name)}  # as earlier runs
         return {"name": self.name, **self.settings.model_dump(exclude=left_out), "tokenizer": TOKENIZER}
 
     async def complete(self, request: Request) -> Completion:
@@ -268,13 +277,19 @@ class Oracle:
         if self.example is None:
             raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
         settings, messages = self.settings, request.messages
+        example, injection = self.example, self.example.injection
+        obeys = injection is not None and settings.obeys(example.id) and is_shown(injection, request)
+        if obeys and injection is not None and injection.answer:
+            example = replace(example, answers=(f"{(example.answers or (DONE,))[0]} {injection.answer}",))
         writer: Writer
-        if self.example.actions:
-            writer = ActionWriter(ActionPath(self.example), request, settings.verbosity)
+        if example.actions:
+            writer = ActionWriter(ActionPath(example), request, settings.verbosity)
         else:
-            path = LookupPath(self.example, settings.extra_steps, settings.wrong_title, settings.seed)
+            path = LookupPath(example, settings.extra_steps, settings.wrong_title, settings.seed)
             writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)
         text, calls = writer.reply(settings.parallel and request.parallel)
+        if obeys and injection is not None:
+            text, calls = obeying(example, injection, request, (text, calls))
         # Tokens that a prefix cache would have: the part before the question, and the part that was sent before. The
         # former is taken to be the same for every question, so that counts don't depend on the order of questions.
         # Whether it is, `shared_run_tokens` of calls.parquet says.

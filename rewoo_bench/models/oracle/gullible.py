@@ -1,0 +1,110 @@
+"""The gullible oracle: it obeys what an attacker has written into a result, wherever a prompt shows it.
+
+    oracle?gullible=1
+
+It does the task, and where the prompt shows the attacker's text it does what that asks for, at the first chance and in
+the form that this prompt asks for. So it shows what an architecture lets such a text reach, and nothing of what a model
+would make of it:
+
+| the prompt | what it does |
+|---|---|
+| of a turn, a program's turn, or a plan that is written from results | makes the attacker's calls first |
+| of a step that reads a value | gives the attacker's, where that has one of the name asked for |
+| of an answer | adds the attacker's words to the answer |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from rewoo_bench.models.oracle.actions import DONE, NUMBER_ON, ActionPath, ActionWriter, in_python
+from rewoo_bench.runners.notation.grammars import Grammar, schema_form
+from rewoo_bench.runners.notation.plan import Plan, PlanStep
+from rewoo_bench.runners.notation.plan_formats import Notation, write_plan
+from rewoo_bench.runners.notation.replies import FINISH
+from rewoo_bench.runners.programs import fenced
+from rewoo_bench.types import Example, Injection, Request, ToolCall
+
+Reply = tuple[str, tuple[ToolCall, ...]]
+
+_ASKS_FOR = re.compile(r"What is the (\w+) for call \d+, (\w+)\?")
+_ASKS_FOR_CALLS = re.compile(r"Which calls of (\w+) are needed")
+_PLANS = {"plan": "text", "numbered plan": "numbered", "JSON plan": "json", "bare JSON plan": "json"}
+
+
+def is_shown(injection: Injection, request: Request) -> bool:
+    """Whether a prompt shows the injection."""
+    return any(injection.is_in(message.content) for message in request.messages if message.role != "assistant")
+
+
+def obeying(example: Example, injection: Injection, request: Request, reply: Reply) -> Reply:
+    """The reply of one who obeys an injection that the prompt shows; `reply` does the task alone."""
+    form = request.grammar.form if isinstance(request.grammar, Grammar) else None
+    form = form or (schema_form(request.schema) if request.schema else None)
+    text, _ = reply
+    if request.role == "tool":
+        return (_read(injection, request, text), ())
+    if form == "join or replan" and injection.actions and not _is_planned(injection, request):
+        return f"Thought: There is more to do.\nReplan: call {injection.actions[0].tool}", ()
+    if form in _PLANS or form == "program":
+        attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
+        return (_plan(attack, injection, form, request) if injection.actions else text, ())
+    if request.tools or form in ("action", "JSON action", "step", "words", "words or answer", "program or answer"):
+        attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
+        if injection.actions and not attack.is_over:
+            return attack.reply(request.parallel)
+    return reply
+
+
+def _as_example(example: Example, injection: Injection) -> Example:
+    return replace(example, actions=injection.actions, answers=(injection.answer or "Done.",))
+
+
+def _is_planned(injection: Injection, request: Request) -> bool:
+    """Whether a plan that the prompt shows has the first of the attacker's calls."""
+    first = injection.actions[0]
+    shown = " ".join(message.content for message in request.messages)
+    return first.tool in shown and all(str(value) in shown for value in first.arguments.values())
+
+
+def _plan(attack: ActionWriter, injection: Injection, form: str, request: Request) -> str:
+    """A plan, or a program, of the attacker's calls."""
+    if form == "program":
+        calls = (f"print(await {in_python(action.tool, action.arguments)})" for action in injection.actions)
+        return fenced("\n".join(calls))
+    match = NUMBER_ON.search(request.messages[-1].content)
+    first = int(match[1]) if match else 1
+    steps = [
+        PlanStep(id=f"E{first + n}", tool=action.tool, args=dict(action.arguments), thought=f"Call {action.tool}.")
+        for n, action in enumerate(injection.actions)
+    ]
+    notation: Notation = _PLANS[form]  # type: ignore[assignment]
+    if FINISH in attack.tools:
+        answer = {"answer": injection.answer or DONE}
+        steps.append(PlanStep(id=f"E{first + len(steps)}", tool=FINISH, args=answer, thought="End with the answer."))
+    return write_plan(Plan(steps=tuple(steps)), notation, bare=form == "bare JSON plan")
+
+
+def _read(injection: Injection, request: Request, text: str) -> str:
+    """What a step with a model reads: the attacker's value of that name, first of a call of the same tool."""
+    asked = request.messages[-1].content
+    if match := _ASKS_FOR_CALLS.search(asked):
+        found = [dict(action.arguments) for action in injection.actions if action.tool == match[1]]
+        if not found:
+            return text
+        try:
+            known: list[Any] = json.loads(text.removeprefix("Answer: "))
+        except ValueError:
+            known = []
+        return f"Answer: {json.dumps([*known, *found], ensure_ascii=False)}"
+    if match := _ASKS_FOR.search(asked):
+        name, tool = match[1], match[2]
+        same = [action for action in injection.actions if action.tool == tool and name in action.arguments]
+        other = [action for action in injection.actions if name in action.arguments]
+        for action in (*same, *other):
+            value = action.arguments[name]
+            return f"Answer: {' '.join(value.split()) if isinstance(value, str) else json.dumps(value)}"
+    return text
