@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
-from rewoo_bench.analysis.summary import bounded, summaries_of
+from rewoo_bench.analysis.summary import bounded, is_checked, summaries_of
 from rewoo_bench.analysis.trials import trial_rows
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import (
@@ -110,14 +111,17 @@ def compare(
             reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
             shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
             same, cautions = aligned({label: own for label, (_, own) in block.items()}, reasons, intersect=shares)
-            own_systems = [_system(label, keys[label].run_id, own, block[label][1]) for label, own in same.items()]
+            own_systems = [
+                _system(label, keys[label].run_id, own, block[label][1], manifests or {}) for label, own in same.items()
+            ]
             systems += own_systems
             oracles = {system.label for system in own_systems if system.summary.oracle}
             sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
             sides = list(starmap(way_round, sides))
             for a, b in sides:
                 cautions += _across_forms({a: same[a], b: same[b]})
-                pairs.append(paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b})))
+                pair = paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b}))
+                pairs.append(replace(pair, checked=is_checked(each.summary for each in own_systems)))
             priced += [_under(dataset, price, same, sides) for price in under]
             for system in own_systems:
                 cautions += _cautions(system)
@@ -134,10 +138,10 @@ def compare(
     return Comparison(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under))
 
 
-def compare_run(rows: Rows, pricing: Pricing) -> Comparison | None:
+def compare_run(rows: Rows, pricing: Pricing, manifests: Manifests | None = None) -> Comparison | None:
     """The architectures of one run on the questions that all have ended; None where there is no such question."""
     try:
-        return compare(rows, pricing=pricing, intersect=True)
+        return compare(rows, manifests=manifests, pricing=pricing, intersect=True)
     except UsageError:
         return None
 
@@ -223,13 +227,13 @@ def _blocks(
     )
 
 
-def _system(label: str, run_id: str, rows: Rows, every: Rows) -> System:
+def _system(label: str, run_id: str, rows: Rows, every: Rows, manifests: Manifests) -> System:
     """The system of aligned rows; `every` are all that it has, of whose trials none need be in another system."""
     scored, found = rows.where(~rows.left_out), dict[str, Interval]()
     for name in _MORE_MEANS if len(scored) else ():
         if not np.isnan(scored[name]).any():
             found[name] = mean_of(scored[name], clusters=scored.question)
-    (summary,) = summaries_of(rows)
+    (summary,) = summaries_of(rows, manifests)
     means = {name: found[name].estimate if name in found else None for name in _MORE_MEANS}
     trials = trial_rows(every.where(np.isin(every.question, rows.question)))
     intervals = summary.intervals | bounded(found)

@@ -32,6 +32,7 @@ from rewoo_bench.analysis.summary import (
     bounded,
     cells_of,
     dollars_text,
+    is_checked,
     legend,
     number_text,
     solved_table,
@@ -39,6 +40,7 @@ from rewoo_bench.analysis.summary import (
 )
 from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_table
 from rewoo_bench.analysis.verdict import verdicts
+from rewoo_bench.config.names import score_name
 from rewoo_bench.text.escaping import latex, plain_line, plain_markdown
 from rewoo_bench.text.json_text import with_finite_numbers
 from rewoo_bench.text.tables import csv_text, markdown_table, text_table
@@ -130,7 +132,7 @@ class Comparison:
         for pair in self.pairs:
             for effect in pair.figures:
                 marks = {
-                    "meaningless": pair.oracle and effect.kind == "difference",
+                    "meaningless": pair.oracle and not pair.checked and effect.kind == "difference",
                     "exploratory": pair.is_exploratory(effect),
                 }
                 tested = {"p": effect.p, "p_holm": effect.p_holm, "detectable": effect.detectable}
@@ -195,7 +197,7 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
         if value.n:
             estimate = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
             yield {**key, "measure": measure, **estimate, "kind": kind, "rare": value.rare} | (
-                {"meaningless": system.summary.oracle} if kind == "mean" else {}
+                {"meaningless": summary.oracle and not summary.checked} if kind == "mean" else {}
             )
     for measure in ("total", "answered", "failed"):
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
@@ -278,8 +280,10 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     ):
         yield TitledTable(f"{about}: {what}", table_of("system", names, group, means))
     if solved := solved_table("system", group):
-        yield TitledTable(f"{about}: per solved question (exact match) [95% interval]", solved)
-    if trials := trial_table("system", [(each.label, row) for each in systems for row in each.trials]):
+        of = "" if is_checked(group.values()) else " (exact match)"
+        yield TitledTable(f"{about}: per solved question{of} [95% interval]", solved)
+    of_trials = [(each.label, row) for each in systems for row in each.trials]
+    if trials := trial_table("system", of_trials, checked=is_checked(group.values())):
         yield TitledTable(f"{about}: {OF_TRIALS}", trials)
 
 
@@ -287,7 +291,10 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
     """The cells of the table of accuracy. Those that only one got right are named where there is one pair."""
     only = f"only {pairs[0].b} / only {pairs[0].a}" if len(pairs) == 1 else DISCORDANT
     passes = dict.fromkeys(each.measure for pair in pairs for each in pair.figures if each.measure.startswith(PASS))
-    rows = [["difference", "n", "rows left out", "EM", only, "p", "detectable", "F1", *passes]]
+    checked = all(pair.checked for pair in pairs)
+    more = {**({} if checked else {"f1": "F1"}), **{name: name for name in passes}}
+    score_head = score_name(checked=checked)
+    rows = [["difference", "n", "rows left out", score_head, only, "p", "detectable", *more.values()]]
     for pair in pairs:
         effects, mark = {effect.measure: effect for effect in pair.figures}, MEANINGLESS if pair.oracle else ""
         n = pair.figures[0].interval.n if pair.figures else 0  # questions behind the differences of accuracy
@@ -299,7 +306,7 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
             row.append("-" if score.detectable == math.inf else number_text(score.detectable, ".3f"))
         else:
             row += ["-"] * 4
-        for name in ("f1", *passes):
+        for name in more:
             effect = effects.get(name)
             row.append(_interval(effect.interval, "+.3f", mark) if effect else "-")
         rows.append(row)
@@ -399,7 +406,9 @@ def _html_table(table: TitledTable) -> str:
 def notes(comparison: Comparison) -> list[str]:
     """What has to be known to read the tables."""
     cells = (cell for table in tables(comparison) for row in table.cells for cell in row)
-    lines = [*legend(cells, oracle=any(system.summary.oracle for system in comparison.systems)), *comparison.notes]
+    oracles = (each.summary.checked for each in comparison.systems if each.summary.oracle)
+    lines = [*legend(cells, oracles), *comparison.notes]
+    score = score_name(checked=all(pair.checked for pair in comparison.pairs))
     if dollars := of_dollars(comparison.pricing):
         lines.append(f"where no price is named, {dollars}" if comparison.under else dollars)
     for pricing in comparison.pricings:
@@ -413,9 +422,9 @@ def notes(comparison: Comparison) -> list[str]:
     if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
         lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
     if any(math.isfinite(effect.detectable or math.nan) for pair in comparison.pairs for effect in pair.figures):
-        lines.append("detectable: a difference of EM as large as this is shown in four of five such comparisons")
+        lines.append(f"detectable: a difference of {score} as large as this is shown in four of five such comparisons")
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
-        of = f"of EM, total tokens and cost, adjusted together (Holm; number of tests: {size})"
+        of = f"of {score}, total tokens and cost, adjusted together (Holm; number of tests: {size})"
         lines.append(f"p: {of}; how each figure is made: results/statistics.md")
     return lines

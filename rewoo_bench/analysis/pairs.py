@@ -85,6 +85,8 @@ class Pair:
     """The ratio of total tokens where both answered; None where that is all questions, or none."""
     without_calls: tuple[str, ...] = ()
     """Those of the two that made no model call in any compared question: the pair has no ratio."""
+    checked: bool = False
+    """Whether a world's check is the score of both."""
     tests: int = 0
     """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 

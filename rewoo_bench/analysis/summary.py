@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets, mean_of, proportion, quantile_interval
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pass_hat, per_solved
-from rewoo_bench.config.names import ORACLE_ACCURACY
+from rewoo_bench.config.names import oracle_note, score_name
+from rewoo_bench.runs.manifest import Manifests, scored_by_check
 from rewoo_bench.runs.rows import UNMETERED, Rows, ended_unanswered, mean_over_questions, model_labels
 from rewoo_bench.text.tables import text_table
 
@@ -115,21 +116,23 @@ class Summary:
     """k -> pass^k: the share of questions that k trials would all answer right (stats/solved.py); from 2 on."""
     flips: Estimate = NO_ESTIMATE
     """Share of questions that some trials answered right and others wrong."""
+    checked: bool = False
+    """Whether a world's check is the score: exact match says what was solved, and F1 is the same."""
     models: str = ""
     """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `note` has a caution about the figures."""
         known = {name: None if value != value else value for name, value in asdict(self).items()}  # NaN is no JSON
-        return {**known, "note": ORACLE_ACCURACY if self.oracle else None}
+        return {**known, "note": oracle_note(checked=self.checked) if self.oracle else None}
 
 
-def summaries_of(rows: Rows | pd.DataFrame) -> list[Summary]:
-    """A summary for each architecture, data set and model, in the order in which they first occur."""
-    return [_summary(own) for own in Rows.of(rows).groups(*GROUP_KEYS).values()]
+def summaries_of(rows: Rows | pd.DataFrame, manifests: Manifests | None = None) -> list[Summary]:
+    """A summary for each architecture, data set and model as they first occur; `manifests` know their scorers."""
+    return [_summary(own, manifests or {}) for own in Rows.of(rows).groups(*GROUP_KEYS).values()]
 
 
-def _summary(rows: Rows) -> Summary:
+def _summary(rows: Rows, manifests: Manifests) -> Summary:
     unmetered, oracle = rows.flagged(UNMETERED), bool(rows.oracle.any())
     metered, scored = rows.where(~unmetered), rows.where(~rows.left_out)
 
@@ -190,6 +193,7 @@ def _summary(rows: Rows) -> Summary:
         flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
         usage_source=_source_of(sources),
         oracle=oracle,
+        checked=scored_by_check(rows.texts("run_id"), manifests),
         models=" and ".join(model_labels(rows)),
     )
 
@@ -269,10 +273,19 @@ MEANINGLESS = "*"
 """Behind an oracle's accuracy."""
 
 
-def legend(cells: Iterable[str], *, oracle: bool) -> list[str]:
-    """What the marks behind figures mean, of those that are in some texts; `oracle`: whether one answered."""
+def legend(cells: Iterable[str], oracles: Iterable[bool]) -> list[str]:
+    """What the marks behind figures mean, of those that are in some texts.
+
+    `oracles`: of each system that an oracle answered, whether a world's check is the score.
+    """
+    of_oracles = [f"{MEANINGLESS} {oracle_note(checked=checked)}" for checked in sorted(set(oracles))]
     rare = any(f"]{mark}{RARE}" in cell for cell in cells for mark in ("", MEANINGLESS))
-    return [*([f"{MEANINGLESS} {ORACLE_ACCURACY}"] if oracle else []), *([OF_RARE] if rare else [])]
+    return [*of_oracles, *([OF_RARE] if rare else [])]
+
+
+def is_checked(group: Iterable[Summary]) -> bool:
+    """Whether a world's check is the score of all these systems."""
+    return {each.checked for each in group} == {True}
 
 
 def number_text(value: float | None, form: str) -> str:
@@ -427,11 +440,12 @@ def table_of(
     """Columns of some systems by their labels, as cells; what no system has is left out.
 
     `first` is the head of the labels, `means` are what the summaries lack, and `interval` stands behind the head of
-    each column with intervals.
+    each column with intervals. Where a world's check is the score, EM is called `solved`, and F1 is left out.
     """
     k = repeated([*group.values()])
     ends = [*dict.fromkeys(f"routed to {name}" for each in group.values() for name in each.routed_to)]
     more = {REASONS: [*ends, *reasons(group.values())], PASSES: [f"pass^{k}"] if k > 1 else []}
+    more |= {"F1": []} if (checked := is_checked(group.values())) else {}
     heads = [head for name in names for head in more.get(name, [name])]
     rows = {
         label: _cells(each, k, (means or {}).get(label, {}), MEANINGLESS if each.oracle else "")
@@ -439,7 +453,8 @@ def table_of(
     }
     heads = [head for head in heads if head not in _OPTIONAL or not all(row[head] in _NOTHING for row in rows.values())]
     with_interval = (*_WITH_INTERVAL, f"pass^{k}")
-    shown = [f"{head}{interval}" if head in with_interval else head for head in heads]
+    called = {"EM": score_name(checked=checked)}
+    shown = [f"{called.get(head, head)}{interval if head in with_interval else ''}" for head in heads]
     return [[first, *shown], *([label, *(row.get(head, "0") for head in heads)] for label, row in rows.items())]
 
 
@@ -479,5 +494,5 @@ def summary_table(summaries: Sequence[Summary]) -> str:
         tables += filter(None, [solved_table("per solved question", group, " [95% CI]")])
         first, *others = ("\n".join(text_table(cells)) for cells in tables)
         blocks += ["\n".join(["; ".join(notes), "", first]), *others]
-    marks = legend(blocks, oracle=any(summary.oracle for summary in summaries))
+    marks = legend(blocks, (summary.checked for summary in summaries if summary.oracle))
     return "\n\n".join([*blocks, *(["\n".join(marks)] if marks else [])])

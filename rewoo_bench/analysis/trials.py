@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rewoo_bench.analysis.summary import GROUP_KEYS, MEANINGLESS, has_dollars, mean_text
+from rewoo_bench.config.names import score_name
 from rewoo_bench.runs.rows import Rows, exact_mean, mean_over_questions
 
 OF_TRIALS = "each trial by itself, means per question; mean and spread (standard deviation, n - 1) over the trials"
@@ -91,9 +92,9 @@ def _rows_of_one(rows: Rows) -> list[TrialRow]:
     return [TrialRow(**same, **each) for each in found]
 
 
-def trial_table(first: str, rows: Sequence[tuple[str, TrialRow]]) -> list[list[str]]:
+def trial_table(first: str, rows: Sequence[tuple[str, TrialRow]], *, checked: bool = False) -> list[list[str]]:
     """Rows and the labels of their systems, as cells; [] where there are none, and no column of unknown dollars or
-    seconds.
+    seconds. `checked`: where a world's check is the score.
 
     A row's name is in one cell with its system's: a narrow terminal repeats the first column alone.
     """
@@ -101,7 +102,9 @@ def trial_table(first: str, rows: Sequence[tuple[str, TrialRow]]) -> list[list[s
     columns = {
         first: [f"{label}, {_name(row)}" for label, row in rows],
         "right": [f"{row.right:,} of {row.scored:,}" if row.scored else "-" for row in every],
-        "EM": [mean_text(row.exact_match, None, ".3f", mark=MEANINGLESS if row.oracle else "") for row in every],
+        score_name(checked=checked): [
+            mean_text(row.exact_match, None, ".3f", mark=MEANINGLESS if row.oracle else "") for row in every
+        ],
         "tokens": [mean_text(row.total_tokens, None, ",.0f") for row in every],
         "model calls": [mean_text(row.llm_calls, None, ".2f") for row in every],
         "$ / 1000": [mean_text(row.cost_usd, None, ",.3f", times=1000) for row in every],

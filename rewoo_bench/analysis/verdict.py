@@ -115,7 +115,8 @@ def accuracy(score: Effect, pair: Pair) -> str:
         return f"In accuracy {pair.b} and {pair.a} are too close to call{_for(score.interval)}."
     points = score.interval.estimate
     better, worse = (pair.b, pair.a) if points > 0 else (pair.a, pair.b)
-    return f"{better} is more accurate than {worse}, by about {two_digits(100 * abs(points))} points of exact match."
+    of = "solved tasks" if pair.checked else "exact match"
+    return f"{better} is more accurate than {worse}, by about {two_digits(100 * abs(points))} points of {of}."
 
 
 def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
-from rewoo_bench.analysis.summary import Summary, summaries_of, summary_table
+from rewoo_bench.analysis.summary import Summary, is_checked, summaries_of, summary_table
 from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_rows, trial_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
@@ -50,7 +50,7 @@ def show_estimates(estimates: Sequence[RunEstimate], models: Mapping[str, str], 
         names = dict.fromkeys(name for _, of_architecture in expected for name in of_architecture)
         echo(f"Dollars are at {' and '.join(names)}.")
     click.echo(
-        "an estimate, with the steps of the exemplars, no prefix cache and no failed calls",
+        "an estimate, with the steps of the exemplars or the gold calls of tasks, no prefix cache and no failed calls",
         err=True,
     )
 
@@ -83,7 +83,7 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
     rows, manifest = Rows(load_table(outcome.folder)), read_manifest(outcome.folder)
     pricing = pricing_of([outcome.folder], rows, {manifest.run_id: manifest})
     counted_rows = rows if as_json else pricing.of(rows)  # for a program no dollars at an example's price
-    summaries, trials = summaries_of(counted_rows), trial_rows(counted_rows)
+    summaries, trials = summaries_of(counted_rows, {manifest.run_id: manifest}), trial_rows(counted_rows)
     ends = list(zip(*(rows[name] for name in ("architecture", "stop_reason", "error")), strict=True))
     # the errors of each external agent that answered no question, though its provider did
     agents = {each.name for each in manifest.architectures if each.runner == "agent"}
@@ -127,9 +127,10 @@ def _show_figures(
     if summaries:
         echo(f"\n{summary_table(summaries)}\n")
         if trials:
-            table = trial_table("architecture", [(row.architecture, row) for row in trials])
+            named = [(row.architecture, row) for row in trials]
+            table = trial_table("architecture", named, checked=is_checked(summaries))
             echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
-        compared = compare_run(rows, pricing) if len(summaries) > 1 else None
+        compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
         lines = compared.verdicts if compared else []
         if not lines and pricing.name:
             lines = [f"Dollars are at {pricing.name}."]

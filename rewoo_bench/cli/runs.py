@@ -39,7 +39,7 @@ def runs(folder: Path, as_json: bool) -> None:
         shown = []
         for name in run.architectures:
             exact_match, tokens = run.exact_match.get(name), run.tokens.get(name)
-            score = "-" if exact_match is None else f"{exact_match:.2f}{_MARK if run.oracle else ''}"
+            score = "-" if exact_match is None else f"{exact_match:.2f}{_MARK if run.is_meaningless else ''}"
             shown.append(name if tokens is None else f"{name} {score} {tokens:,.0f}")
         shown[:-1] = [f"{each}," for each in shown[:-1]]
         started = (run.started_at or "")[:16].replace("T", " ")
@@ -49,5 +49,5 @@ def runs(folder: Path, as_json: bool) -> None:
     columns = max(map(len, cells))
     full = [[*row, *[""] * (columns - len(row))] for row in cells]
     echo("\n".join(text_table(full, left=True)))
-    if any(run.oracle for run in past):
+    if any(run.is_meaningless for run in past):
         echo(f"{_MARK} {ORACLE_ACCURACY}")

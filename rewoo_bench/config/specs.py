@@ -242,15 +242,15 @@ def import_object(path: str, where: str, folder: Path | None = None) -> Any:
     module, colon, name = path.partition(":")
     if not colon or not module or not name:
         raise SpecError(f"{where}: {path!r} is not an import path; expected 'package.module:name'")
-    found = load_module(module, where, folder)
+    found = load_module(module, where, folder, path)
     if not hasattr(found, name):
         raise SpecError(f"{where}: module {module!r} has no {name!r}")
     return getattr(found, name)
 
 
-def load_module(module: str, where: str, folder: Path | None = None) -> ModuleType:
-    """The module of that name; of a file in `folder`, which comes first. Raises `SpecError` that names `where`."""
-    path = module
+def load_module(module: str, where: str, folder: Path | None = None, path: str = "") -> ModuleType:
+    """The module of that name; of a file in `folder`, which comes first. Raises `SpecError` with `where` and `path`."""
+    path = path or module
     try:
         return _module_in(folder, module) if folder else import_module(module)
     except ImportError as error:

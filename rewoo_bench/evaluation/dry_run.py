@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.config.price_table import given_entry
@@ -23,12 +24,13 @@ from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.open import is_hosted
+from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.tokens import count_prompt, count_tokens
-from rewoo_bench.types import CallCost, Completion, Example, Message, Request, ToolCall, Usage
+from rewoo_bench.types import CallCost, Completion, Example, Message, Model, Request, ToolCall, Usage
 
 MOST_QUESTIONS = 50  # run without a model; the estimate for more is in proportion
 _ANSWER = "Answer: Copenhagen"
@@ -49,8 +51,8 @@ class DryRunModel:
         text = self._reply(messages, request.role)
         calls: tuple[ToolCall, ...] = ()
         if tools and messages[-1].role == "user":
-            field = next(iter(tools[0].arguments.model_fields))
-            text, calls = "", (ToolCall("1", tools[0].name, {field: messages[-1].content[:60]}),)
+            given = dict.fromkeys(islice(tools[0].arguments.model_fields, 1), messages[-1].content[:60])
+            text, calls = "", (ToolCall("1", tools[0].name, given),)
         written = count_tokens(text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in calls)
         usage = Usage(input_tokens=count_prompt(messages, tools), output_tokens=max(1, written))
         return Completion(text, usage, tool_calls=calls, call_cost=CallCost(billed=usage, usage_source="estimated"))
@@ -101,17 +103,20 @@ async def estimate_run(
     """An estimate for each architecture, from at most `MOST_QUESTIONS` of the examples.
 
     `questions` is their number in the run, where `examples` are only the first of them.
+    Tasks in a world whose gold calls are known are estimated by these, others by the steps of the exemplars.
     `models` maps a role to its model's name, `""` for every other role; `prices` to those that were given. Dollars are
     without a prefix cache.
     Raises `RunStopped` where an architecture crashes, and `UsageError` for an external agent.
     """
     if agent := next((each.name for each in architectures if each.spec.runner == AGENT_NAME), None):
         raise UsageError(f"--dry-run: the calls of an external agent can't be estimated; leave out {agent!r}")
+    toolbox.changes_nothing = True
     some = examples[:MOST_QUESTIONS]
     times = (questions or len(examples)) * trials / len(some)
     estimates = []
     for architecture in architectures:
-        model = DryRunModel(architecture.prompts, find_scorer(scoring).objectives)
+        with_gold = all(example.actions for example in some)
+        model: Model = Oracle() if with_gold else DryRunModel(architecture.prompts, find_scorer(scoring).objectives)
         evaluator = Evaluator({"": model}, scoring, toolbox, judge=ModelJudge() if "judge" in models else None)
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:

@@ -24,6 +24,7 @@ from rewoo_bench.evaluation.question_choice import load_chosen
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.evaluation.with_worlds import (
     LIMITS_IN_WORLDS,
+    shared_state_notes,
     with_checked_actions,
     with_checked_world,
     with_world_tools,
@@ -412,6 +413,7 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
         notes.append("; ".join([f"{note}, all of them are taken (-n {limit})", *reasons]))
     elif reasons:
         notes.append("; ".join([f"{dataset.name}: {size} questions are taken", *reasons]))
+    notes += shared_state_notes(architectures)
     if over := facts.get("without_task"):
         which = "1 question fills no task and is" if over == 1 else f"{over} questions fill no task and are"
         notes.append(f"{dataset.name}: {size} tasks of {dataset.scorer.objectives} questions; {which} left out")

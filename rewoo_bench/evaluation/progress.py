@@ -20,7 +20,7 @@ _SECONDS_A_LINE = 10.0
 
 
 class Progress:
-    """Counts results and shows the exact match of each architecture, tokens, dollars and failures, in this session."""
+    """Counts results and shows the score of each architecture, tokens, dollars and failures, in this session."""
 
     def __init__(
         self,
@@ -28,6 +28,7 @@ class Progress:
         *,
         done: int = 0,
         shown: bool = True,
+        score: str = "EM",
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         engine: Callable[[], str] | None = None,
@@ -39,6 +40,7 @@ class Progress:
         self._clock = clock
         self._engine = engine
         self._shown = shown
+        self._score = score
         self._before = self._done = done  # by earlier sessions of the run
         self._failed = self._tokens = 0
         self._cost: float | None = 0.0  # None once a price wasn't known
@@ -136,7 +138,7 @@ class Progress:
         new = f" of {counted(scored, 'new answer')}:" if self._before else ""
         engine = f", {self._engine()}" if self._engine else ""
         cost = f", ${self._cost:,.4f}" if self._cost else ""
-        return f"EM{new} {', '.join(shares)}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
+        return f"{self._score}{new} {', '.join(shares)}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
 
 
 def duration(seconds: float) -> str:

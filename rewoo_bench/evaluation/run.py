@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.config.names import REPLAY
+from rewoo_bench.config.names import REPLAY, SOLVED, score_name
 from rewoo_bench.errors import (
     CapReached,
     HarnessFault,
@@ -216,6 +216,7 @@ async def _evaluated(
         len(tasks),
         done=(done := len(opened.journal.finished())),
         shown=options.progress,
+        score=score_name(checked=prepared_run.dataset.scoring == SOLVED),
         engine=evaluator.engine.state if evaluator.engine else None,
         calls=lambda: opened.journal.recorded_calls,
     )

@@ -25,7 +25,7 @@ from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.redaction import of_environment
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
-from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, ResultLimit, StateOrder, limited
+from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, LeftAlone, ResultLimit, StateOrder, limited
 from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
@@ -65,6 +65,8 @@ class Toolbox:
         self._secrets = of_environment()
         self._client: aiohttp.ClientSession | None = None
         self._factories: dict[tuple[str, ToolSettings], ToolFactory | None] = {}
+        self.changes_nothing = False
+        """Whether tools that change state outside of a world are left alone, as in a dry run."""
 
     async def __aenter__(self) -> Toolbox:
         return self
@@ -154,6 +156,11 @@ class Toolbox:
                 timed[name] = guarded(llm, settings)
             else:
                 timed[name] = guarded(self._built_in(name, supplies.pages, state), settings)
+        if self.changes_nothing:
+            timed = {
+                name: LeftAlone(tool) if getattr(tool, "changes_state", False) and not settings_of[name].world else tool
+                for name, tool in timed.items()
+            }
         if self._faults and self._faults.rate:
             timed = {name: FaultyTool(tool, self._faults, example.id) for name, tool in timed.items()}
         recorded = recorded_tools(recorder, timed) if recorder else timed

@@ -7,7 +7,7 @@ architectures = with_world_tools(architectures, worlds)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -88,6 +88,19 @@ def with_checked_actions(dataset: Dataset, worlds: Worlds) -> Dataset:
         )
         examples.append(replace(example, actions=actions))
     return replace(dataset, examples=tuple(examples))
+
+
+def shared_state_notes(architectures: Iterable[Architecture]) -> list[str]:
+    """A note on functions of `--tools FILE.py` that change something: no question has a state of its own."""
+    changing = {
+        name for each in architectures for name, tool in each.spec.tools.items() if tool.function and tool.changes_state
+    }
+    if not changing:
+        return []
+    return [
+        f"{', '.join(sorted(changing))}: all questions share what these functions change, and nothing takes it back; "
+        "in a world (--world FILE.py) each question has a state of its own"
+    ]
 
 
 def _checked_action(action: GoldAction, number: int, worlds: Worlds, where: str) -> GoldAction:

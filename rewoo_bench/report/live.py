@@ -198,7 +198,7 @@ def _line(name: str, folder: Path, run: PastRun) -> str:
     scores, tokens = [], []
     for each in run.architectures:  # `rewoo 0.98*` and `rewoo 1,711`; `rewoo` and `rewoo -` without an answer
         score, spent = run.exact_match.get(each), run.tokens.get(each)
-        scores.append(each if score is None else f"{each} {score:.2f}{_MARK if run.oracle else ''}")
+        scores.append(each if score is None else f"{each} {score:.2f}{_MARK if run.is_meaningless else ''}")
         tokens.append(f"{each} {'-' if spent is None else f'{spent:,.0f}'}")
     status, started = f"{run.status}: {so_far}" if so_far else run.status, (run.started_at or "")[:16]
     cells = (status, ", ".join(scores), ", ".join(tokens), run.dataset, run.model, started.replace("T", " "))

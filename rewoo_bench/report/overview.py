@@ -22,6 +22,7 @@ from rewoo_bench.analysis.summary import (
     cells_of,
     dollars_text,
     has_loops,
+    is_checked,
     loops_text,
     mean_text,
     number_text,
@@ -32,9 +33,10 @@ from rewoo_bench.analysis.summary import (
 )
 from rewoo_bench.analysis.trials import OF_TRIALS, trial_table
 from rewoo_bench.analysis.verdict import verdict
+from rewoo_bench.config.names import SOLVED, oracle_note
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
-from rewoo_bench.runs.manifest import Manifests
+from rewoo_bench.runs.manifest import Manifests, scored_by_check
 from rewoo_bench.runs.rows import (
     FLAGS,
     Rows,
@@ -89,6 +91,7 @@ def overview(
         "times": _seconds(systems, rows),
         "points": list(map(_point, systems)),
         "flags": FLAGS,
+        "checked": scored_by_check(Rows(rows).texts("run_id"), manifests),
         "sentences": sentences,
         "notes": notes,
         "threats": list(_caveats(rows, manifests, comparison)),
@@ -112,6 +115,7 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
 def _table(systems: Sequence[System]) -> dict[str, Any]:
     """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
     summaries = [system.summary for system in systems]
+    checked = is_checked(summaries)
     is_joined = any(each.objectives_right.n for each in summaries)
     k = repeated(summaries)
     rows = []
@@ -122,9 +126,9 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
             {
                 "system": system.label,
                 "n": f"{of.exact_match.n or of.questions:,}",
-                "exact match": score_text(of.exact_match, mark),
+                SOLVED if checked else "exact match": score_text(of.exact_match, mark),
                 **({f"pass^{k}": passed, FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
-                "F1": score_text(of.f1, mark),
+                **({} if checked else {"F1": score_text(of.f1, mark)}),
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
                 "answered": f"{of.answered:,}",
                 **{end: f"{of.not_answered.get(end, 0):,}" for end in reasons(summaries) if end != "error"},
@@ -142,7 +146,9 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
 
 def _trials(systems: Sequence[System]) -> dict[str, Any]:
     """The table of each trial, as `compare` has it; nothing where each question was asked once."""
-    head, *cells = trial_table("system", [(each.label, row) for each in systems for row in each.trials]) or [[]]
+    rows = [(each.label, row) for each in systems for row in each.trials]
+    checked = is_checked(each.summary for each in systems)
+    head, *cells = trial_table("system", rows, checked=checked) or [[]]
     return {"trials": {"caption": OF_TRIALS.capitalize(), "head": head, "rows": cells}} if cells else {}
 
 
@@ -202,8 +208,10 @@ def _caveats(rows: pd.DataFrame, manifests: Manifests, comparison: Comparison | 
         yield f"Few questions ({questions}): intervals are wide, and rare tails may be missing."
     if estimated(rows):
         yield "Tokens are estimated with a tokenizer for some questions: their usage wasn't reported."
-    if Rows(rows).oracle.any():
-        yield "* An oracle knows the answers: its exact match means nothing, and it has no latency."
+    of_oracle = Rows(rows).where(Rows(rows).oracle)
+    for checked in sorted({scored_by_check([run], manifests) for run in of_oracle.texts("run_id")}):
+        nothing = "An oracle knows the answers: its exact match means nothing, and it has no latency."
+        yield f"* {sentence(oracle_note(checked=True)) if checked else nothing}"
     failures = int(failed(rows).sum())
     if failures:
         yield f"{failures:,} of {len(rows):,} rows failed (a provider's error, say): no figure has them."

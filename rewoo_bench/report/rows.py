@@ -98,6 +98,8 @@ def _columns(rows: pd.DataFrame, lines: int, *, texts: bool) -> dict[str, Any]:
         "calls": column("llm_calls", 0, metered=True),
         "latency": column("latency_s", 3),
         "startup": column("startup_s", 3),
+        "changes": column("state_changes", 0),
+        "unasked": column("unasked_changes", 0),
         "cost": column("cost_usd", 8, metered=True),
         "flags": [[] if each is None else [str(flag) for flag in each] for each in column("flags")],
         "f1": column("f1", 3),

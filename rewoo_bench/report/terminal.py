@@ -176,6 +176,8 @@ def _step(step: Mapping[str, Any]) -> Text:
     text = Text.assemble((_cut(str(step["id"])), "dim"), " ", (_cut(str(step["tool"] or "")), "bold"))
     if step["failed"]:
         text.append(" failed", style="red")
+    if step["changes_state"]:
+        text.append(" changes state", style="magenta")
     shown = (("thought", "", "italic dim"), ("written", "", ""), ("argument", "→ ", ""), ("observation", "", "dim"))
     for name, before, style in shown:
         if step[name]:

@@ -28,7 +28,7 @@ from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 
 _KEY = ("architecture", "example_id", "trial")
 _CALL = (
-    *("call_index", "kind", "name", "role", "place", "status", "attempts", "finish_reason"),
+    *("call_index", "kind", "name", "role", "place", "status", "changes_state", "attempts", "finish_reason"),
     *("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens"),
     *PARTS,
     *("latency_s", "waiting_s", "replayed", "started_at"),
@@ -139,11 +139,18 @@ _NOTES: dict[str, type] = {
 """Those of the runners here: one of somebody's own may have another note by such a name."""
 
 
-def trajectory_of(trace: Mapping[str, Any], calls: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Steps, plan, answer and notes of a trace in the form that the page and the terminal show."""
+def trajectory_of(trace: Mapping[str, Any], calls: Collection[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """Steps, plan, answer and notes of a trace in the form that the page and the terminal show.
+
+    A step `changes_state` where its tool does, by the calls, and it hasn't failed.
+    """
     notes: dict[str, Any] = trace.get("notes", {})
     notes = {name: note for name, note in notes.items() if isinstance(note, _NOTES.get(name, object))}
-    steps = [{**_STEP, **step} for step in trace.get("steps", ())]
+    changing = {call["name"] for call in calls if call.get("changes_state")}
+    steps = [
+        {**step, "changes_state": step["tool"] in changing and not step["failed"]}
+        for step in ({**_STEP, **each} for each in trace.get("steps", ()))
+    ]
     citations = {name: notes.get("citations", {}).get(name, []) for name in ("cited", "unknown")}
     shown = {
         "citations": citations if any(citations.values()) else None,
@@ -282,17 +289,18 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
     A tool that isn't one of `tools` is a text of the model, which made up its name.
     """
 
-    def kept(steps: Iterable[Mapping[str, Any]], field: str) -> list[dict[str, Any]]:
+    def kept(steps: Iterable[Mapping[str, Any]], *fields: str) -> list[dict[str, Any]]:
         known = {None, _FINISH, *tools}
         return [
-            {"id": step["id"], "tool": step["tool"] if step["tool"] in known else UNKNOWN_TOOL, field: step[field]}
+            {"id": step["id"], "tool": step["tool"] if step["tool"] in known else UNKNOWN_TOOL}
+            | {field: step[field] for field in fields}
             for step in steps
         ]
 
     return {
         **{name: trajectory[name] for name in ("rows", "path", "replans", "calls")},
         "planned": trajectory.get("planned"),
-        "steps": kept(trajectory["steps"], "failed"),
+        "steps": kept(trajectory["steps"], "failed", "changes_state"),
         "plan": kept(trajectory["plan"] or (), "depends_on") or None,
         "answer": None,
         "error": None,

@@ -174,7 +174,7 @@ def _changed_by(result: Any) -> Counter[str] | None:
     tools = getattr(getattr(result.task.architecture, "spec", None), "tools", {})
     if not any(settings.changes_state for settings in tools.values()):
         return None
-    return Counter(call.name for call in result.calls if call.changes_state and call.status in ("ok", "empty"))
+    return Counter(call.name for call in result.calls if call.changes_state and call.status == "ok")
 
 
 def _changes(result: Any) -> int | None:
@@ -277,7 +277,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column("prediction", TEXT, "the answer", lambda q: q.trajectory.answer, null="without an answer"),
     Column(
-        "exact_match", BOOL, "whether the answer is a gold answer",
+        "exact_match", BOOL, "whether the answer is a gold answer; in a world with a check, what the check says",
         lambda q: q.result.score.exact_match if q.result.score else None, null=_NO_SCORE,
     ),
     Column(
@@ -311,7 +311,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),
     Column(
-        "state_changes", INT, "calls that changed state: of a tool that says so of itself, without those that failed",
+        "state_changes", INT, "calls that changed state: of a tool that says so of itself, without those that failed or returned nothing",
         lambda q: _changes(q.result), null="where no tool says that it changes state",
     ),
     Column(

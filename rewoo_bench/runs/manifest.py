@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os.path import commonprefix
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from rewoo_bench.config.names import SOLVED
 from rewoo_bench.errors import DataError
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.json_text import load_json
@@ -219,6 +220,11 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 Manifests = Mapping[str, Manifest]
 """By run id."""
+
+
+def scored_by_check(runs: Iterable[str], manifests: Manifests) -> bool:
+    """Whether a world's check is the score of all these runs: exact match says what was solved, and F1 is the same."""
+    return {run in manifests and manifests[run].dataset.scoring == SOLVED for run in runs} == {True}
 
 
 # Facts that change no answer, or few (a run may go on elsewhere), or repeat another fact.

@@ -45,6 +45,7 @@ class OptionKeywords(TypedDict, total=False):
     worker_resources: str | None
     grace: float
     tools: str | list[str] | tuple[str, ...]
+    world: str | None
     mcp: str | list[str] | tuple[str, ...]
     mcp_timeout: float
     corpus: str | Path | None

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rewoo_bench.config.names import SOLVED
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.folder import JOURNAL_FILE, LOCK, QUESTIONS_FILE, load_table
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
@@ -35,9 +36,16 @@ class PastRun:
     exact_match: dict[str, float | None] = field(default_factory=dict)
     tokens: dict[str, float | None] = field(default_factory=dict)
     oracle: bool = False
-    """Whether an oracle answered, or a replay of one: exact match means nothing."""
+    """Whether an oracle answered, or a replay of one."""
+    checked: bool = False
+    """Whether a world's check is the score."""
     error: str | None = None
     """Why the run can't be read."""
+
+    @property
+    def is_meaningless(self) -> bool:
+        """Whether exact match means nothing: an oracle's, unless a world's check is the score."""
+        return self.oracle and not self.checked
 
 
 def find_runs(folder: Path) -> list[PastRun]:
@@ -83,12 +91,12 @@ def past_run(folder: Path) -> PastRun:
         rows = Rows(load_table(folder))
     except DataError as error:
         return replace(run, status="damaged", error=str(error))
-    systems = rows.groups("architecture")
+    systems, checked = rows.groups("architecture"), manifest.dataset.scoring == SOLVED
     exact_match, tokens = (
         {name: _mean(own.where(~own.left_out), column) for (name,), own in systems.items()}
         for column in ("exact_match", "total_tokens")
     )
-    return replace(run, exact_match=exact_match, tokens=tokens, oracle=bool(rows.oracle.any()))
+    return replace(run, exact_match=exact_match, tokens=tokens, oracle=bool(rows.oracle.any()), checked=checked)
 
 
 def current_status(folder: Path, status: str) -> str:

@@ -93,6 +93,13 @@ class InOrder(WrappedTool):
         return await self._order.call(self._tool, arguments)
 
 
+class LeftAlone(WrappedTool):
+    """A tool that says that it is done, and does nothing: a dry run changes nothing outside."""
+
+    async def __call__(self, arguments: Any) -> str:
+        return "Done."
+
+
 class ResultLimit(WrappedTool):
     """A tool whose results and errors have at most `max_tokens` tokens; a note says how many more there were."""
 

@@ -30,13 +30,15 @@ from typing import Any, Protocol, TypeVar, get_args
 from pydantic import BaseModel
 
 from rewoo_bench.config.functions import FunctionSchema, FunctionTool, outliving, schema_of
+from rewoo_bench.config.names import SOLVED
 from rewoo_bench.config.own_thread import OwnThread
 from rewoo_bench.errors import RewooBenchError, RunStopped, SpecError
 from rewoo_bench.types import Example, Tool
 
 T = TypeVar("T")
 
-CHECK = "solved"
+CHECK = SOLVED
+"""The method of a world that says what became of it."""
 
 
 class WorldFault(RewooBenchError):

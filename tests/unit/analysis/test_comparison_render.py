@@ -137,6 +137,6 @@ def test_a_mark_is_explained_where_one_is_shown(run: str) -> None:
 
 
 def test_a_mark_is_explained_where_one_figure_alone_has_it() -> None:
-    rare = legend(["0.9 [0.6, 1.0]*?"], oracle=True)
+    rare = legend(["0.9 [0.6, 1.0]*?"], [False])
     assert [line[:1] for line in rare] == ["*", "?"]
-    assert legend(["0.9 [0.6, 1.0]*", "a?"], oracle=True) == rare[:1]
+    assert legend(["0.9 [0.6, 1.0]*", "a?"], [False]) == rare[:1]

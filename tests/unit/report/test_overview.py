@@ -96,6 +96,20 @@ def test_each_data_set_has_its_rows_and_its_sentences(tmp_path: Path) -> None:
     assert dict(head["facts"])["Questions"] == "12"
 
 
+def test_in_a_world_the_score_is_what_was_solved(tmp_path: Path) -> None:
+    oracle = [*questions(4), *questions(4, architecture="react")]
+    facts = {**changed("dataset", scoring="solved"), "models": {"default": {"name": "oracle"}}}
+    head = head_of(written(tmp_path / "world", [{**each, "model": "oracle"} for each in oracle], facts))
+    assert head["checked"]
+    assert head["table"]["head"][2] == "solved"
+    assert not {"exact match", "F1"} & {*head["table"]["head"]}
+    said = [line for line in head["threats"] if "racle" in line]
+    assert said[0] == "* An oracle makes no mistake: what it solved is what the architecture can do."
+    other = head_of(written(tmp_path / "other", questions(4)))
+    assert not other["checked"]
+    assert {"exact match", "F1"} < {*other["table"]["head"]}
+
+
 def test_what_failed_and_what_is_estimated_in_part_are_caveats(tmp_path: Path) -> None:
     mixed = {"architecture": "react", "usage_source": "mixed"}
     run = written(tmp_path / "run", [*questions(4), *questions(3, **mixed), {**row(3), **mixed, **FAILED}])

@@ -35,6 +35,17 @@ def test_a_tool_that_a_model_made_up_is_no_text_of_a_page_without_texts() -> Non
     assert made_up not in json.dumps(bare)
 
 
+def test_a_step_changes_state_where_its_tool_does_and_it_has_not_failed() -> None:
+    steps = [{"tool": "add"}, {"tool": "add", "failed": True}, {"tool": "count"}, {"tool": None}]
+    calls: list[dict[str, Any]] = [
+        {"kind": "tool", "name": "add", "changes_state": True},
+        {"kind": "tool", "name": "count", "changes_state": False},
+        {"kind": "model", "name": "oracle", "changes_state": None},
+    ]
+    marked = [step["changes_state"] for step in trajectory_of({"steps": steps}, calls)["steps"]]
+    assert marked == [True, False, False, False]
+
+
 @pytest.mark.parametrize(
     "plans",
     [

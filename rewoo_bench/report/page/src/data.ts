@@ -24,6 +24,7 @@ export interface Overview {
   trials?: Cells & { caption: string }; // where questions were asked several times
   times: Cells | null;
   points: Point[];
+  checked: boolean; // a world's check is the score: F1 is the same
   flags: Record<string, string>; // what each flag says of its question
   sentences: { a: string; b: string; text: string }[];
   notes: string[];
@@ -80,6 +81,8 @@ export interface System {
   calls: (number | null)[];
   latency: (number | null)[];
   startup: (number | null)[];
+  changes: (number | null)[]; // of state; null where no tool makes any
+  unasked: (number | null)[]; // those of them that the task doesn't ask for
   cost: (number | null)[]; // dollars
   flags: string[][];
   f1: (number | null)[];
@@ -105,6 +108,7 @@ export interface Step {
   argument?: string;
   observation?: string;
   failed: boolean;
+  changes_state: boolean; // it has done so: false where it failed
   written?: string; // the argument before results of its own turn were filled in
 }
 
@@ -116,6 +120,7 @@ export interface Call {
   role?: string;
   place?: string;
   status?: string;
+  changes_state?: boolean; // whether its tool says so
   attempts?: number;
   finish_reason?: string;
   input_tokens?: number;

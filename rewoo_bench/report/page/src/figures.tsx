@@ -101,7 +101,7 @@ function Mark({ i, x, y }: { i: number; x: number; y: number }) {
 }
 
 // Exact match with its interval over what a question takes, tokens or dollars.
-function Trade({ points, of, title, unit, width }: { points: Point[]; of: "tokens" | "cost"; title: string; unit: string; width: number }) {
+function Trade({ points, of, title, score, unit, width }: { points: Point[]; of: "tokens" | "cost"; title: string; score: string; unit: string; width: number }) {
   const height = 190, left = 30;
   const scale = logarithmic(points.map((p) => p[of]!), width - left);
   const most = Math.min(1, Math.max(...points.map((p) => p.high!)) * 1.08);
@@ -109,7 +109,7 @@ function Trade({ points, of, title, unit, width }: { points: Point[]; of: "token
   const says = (p: Point) => `${number(p.em, 2)} for ${plain(p[of]!)}`;
   return (
     <figure class="plot">
-      <figcaption><b>{title}</b> <Term>EM</Term> with 95% interval, over {unit}</figcaption>
+      <figcaption><b>{title}</b> <Term>{score}</Term> with 95% interval, over {unit}</figcaption>
       <svg width={width} height={height + 20} role="img" aria-label={`${title}: ${visible(points.map((p) => `${p.label} ${says(p)} ${unit}`).join("; "))}`}>
         <g transform={`translate(${left} 0)`}>
           <Axis scale={scale} height={height} width={width - left} />
@@ -126,7 +126,7 @@ function Trade({ points, of, title, unit, width }: { points: Point[]; of: "token
 }
 
 export function Figures({ head, table }: { head: Overview; table: Table }) {
-  const window = useWidth();
+  const window = useWidth(), score = head.checked ? "solved" : "EM";
   const room = Math.min(window, 1500) - Math.max(20, Math.min(64, window * 0.04)) - 8;
   const width = room < 620 ? room : Math.min(460, (room - 20) / 2);
   const counted = head.points.filter((p) => p.tokens);
@@ -139,8 +139,8 @@ export function Figures({ head, table }: { head: Overview; table: Table }) {
     <details open class="drawn">
       <summary>Figures</summary>
       <div class="plots">
-        {scored.length > 1 && <Trade points={scored} of="tokens" title="What accuracy takes" unit="tokens a question" width={width} />}
-        {priced.length > 1 && <Trade points={priced} of="cost" title="What accuracy costs" unit="dollars a question" width={width} />}
+        {scored.length > 1 && <Trade points={scored} of="tokens" title="What accuracy takes" score={score} unit="tokens a question" width={width} />}
+        {priced.length > 1 && <Trade points={priced} of="cost" title="What accuracy costs" score={score} unit="dollars a question" width={width} />}
         <Parts points={counted} width={width} />
         {systems.length > 0 && <Spread systems={systems} width={width} />}
       </div>

@@ -146,6 +146,7 @@ function describe(call: Call): string {
   const what = call.kind === "model" ? `${call.role || "model"}${call.place ? ` at ${call.place}` : ""}` : `${call.name}${call.place ? ` at ${call.place}` : ""}`;
   const tokens = call.kind === "model" ? `, ${number(call.input_tokens)} tokens in (${number(call.cached_input_tokens)} cached), ${number(call.output_tokens)} out` : "";
   const time = call.latency_s !== undefined ? `, ${number(call.latency_s, 2)} s` : "";
+  const changed = call.changes_state && (call.status === "ok" || call.status === "empty") ? ", changes state" : "";
   const tries = (call.attempts ?? 1) > 1 ? `, ${call.attempts} attempts` : "";
-  return visible(`${what}${tokens}${time}${tries}${call.status && call.status !== "ok" ? `, ${call.status}` : ""}${call.replayed ? ", replayed" : ""}`);
+  return visible(`${what}${changed}${tokens}${time}${tries}${call.status && call.status !== "ok" ? `, ${call.status}` : ""}${call.replayed ? ", replayed" : ""}`);
 }

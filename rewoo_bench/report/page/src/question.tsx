@@ -53,7 +53,7 @@ export function QuestionView({ table, systems, line, chosen, head }: Props) {
       </p>
       {problem && <p class="warning" role="alert">This question's data can't be read: {problem}</p>}
       {!head.texts && <p class="warning" role="note">This page was written without texts.</p>}
-      <Answers systems={systems} question={question} line={line} gold={gold} flags={head.flags} />
+      <Answers systems={systems} question={question} line={line} gold={gold} head={head} />
       {question && (
         <>
           <Steps columns={columns.filter(({ trajectory }) => trajectory.steps.length || trajectory.blocks.length || trajectory.plan?.length || trajectory.notes.stderr || trajectory.prompts?.length)} />
@@ -69,11 +69,11 @@ export function QuestionView({ table, systems, line, chosen, head }: Props) {
 interface Column { system: System; trajectory: Trajectory }
 
 // What each system answered and took, above all steps.
-function Answers({ systems, question, line, gold, flags }: { systems: System[]; question: Answered | null; line: number; gold: string[]; flags: Record<string, string> }) {
+function Answers({ systems, question, line, gold, head }: { systems: System[]; question: Answered | null; line: number; gold: string[]; head: Overview }) {
   return (
     <section class="answers" aria-label="Answers">
       {systems.filter((system) => (system.outcome[line] ?? "-") !== "-").map((system) => (
-        <Answer system={system} trajectory={question?.get(system.label)} gold={gold} line={line} flags={flags} key={system.label} />
+        <Answer system={system} trajectory={question?.get(system.label)} gold={gold} line={line} head={head} key={system.label} />
       ))}
     </section>
   );
@@ -202,6 +202,7 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
         <span class="id">{visible(step.id)}</span>
         {step.tool && <b>{visible(step.tool)}</b>}
         {step.failed && <span class="tag bad">failed</span>}
+        {step.changes_state && <span class="tag"><Term>changes state</Term></span>}
         {cited && <span class="tag">cited</span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
@@ -229,30 +230,31 @@ function Planned({ step, trajectory, column }: { step: PlanStep; trajectory: Tra
   );
 }
 
-interface AnswerProps { system: System; trajectory: Trajectory | undefined; gold: string[]; line: number; flags: Record<string, string> }
+interface AnswerProps { system: System; trajectory: Trajectory | undefined; gold: string[]; line: number; head: Overview }
 
-function Answer({ system, trajectory, gold, line, flags }: AnswerProps) {
+function Answer({ system, trajectory, gold, line, head }: AnswerProps) {
   const answer = trajectory?.answer ?? system.prediction[line];
   const error = trajectory?.error ?? system.error[line];
   const code = system.outcome[line] ?? "-", stop = system.stop[line];
   const known = (value: number | null | undefined): value is number => value !== null && value !== undefined;
-  const startup = system.startup[line];
+  const startup = system.startup[line], changes = system.changes[line], unasked = system.unasked[line];
   const took = [
     known(system.tokens[line]) ? counted(system.tokens[line], "token") : "tokens unknown",
     known(system.cost[line]) ? dollars(system.cost[line]!) : "",
     known(system.calls[line]) ? counted(system.calls[line], "call") : "calls unknown",
     known(system.latency[line]) ? `${number(system.latency[line], 1)} s` : "",
     known(startup) && startup > 0 ? `${number(startup, 1)} s to start` : "",
+    known(changes) ? counted(changes, "change") + " of state" + (unasked ? `, ${number(unasked)} unasked` : "") : "",
   ].filter(Boolean);
   return (
     <article class={`answer ${code === "r" ? "right" : code === "u" ? "not-scored" : "wrong"}`}>
       <h2><Outcome code={code} stop={stop} /> {visible(system.label)} <small aria-hidden="true">{OUTCOMES[code]?.word}{stop && stop !== "answered" ? ` (${visible(stop)})` : ""}</small></h2>
       <p>
         {answer === null || answer === undefined ? <i>{stop === "answered" ? "answer not shown" : "no answer"}</i> : <b><Matched text={answer} gold={gold} /></b>}
-        {known(system.f1[line]) && <span class="muted"> <Term>F1</Term> {number(system.f1[line], 2)}</span>}
+        {!head.checked && known(system.f1[line]) && <span class="muted"> <Term>F1</Term> {number(system.f1[line], 2)}</span>}
       </p>
       <p class="muted numbers">{took.join(" · ")}</p>
-      {(system.flags[line] ?? []).map((flag) => <span class="tag bad flag"><Term says={flags[flag] ?? "This row is flagged."}>{flag}</Term></span>)}
+      {(system.flags[line] ?? []).map((flag) => <span class="tag bad flag"><Term says={head.flags[flag] ?? "This row is flagged."}>{flag}</Term></span>)}
       {trajectory && tags(trajectory).map((tag) => <span class="tag">{visible(tag)}</span>)}
       {error && <div class="warning"><Text>{error}</Text></div>}
     </article>
