@@ -117,7 +117,7 @@ def table_of(rows: pd.DataFrame, nothing: dict[str, bool]) -> pd.DataFrame:
 
 def shown(table: pd.DataFrame) -> str:
     """The table of the page: all tasks."""
-    rows = table[table["tasks"] == "all"]
+    rows = table[table["tasks"] == "all"].fillna({"form": ""})
     head = [
         "",
         "form",

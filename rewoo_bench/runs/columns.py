@@ -311,7 +311,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column("tool_calls", INT, "calls of a tool", lambda q: sum(call.kind == "tool" for call in q.result.calls)),
     Column(
-        "state_changes", INT, "calls that changed state: of a tool that says so of itself, without those that failed or returned nothing",
+        "state_changes", INT,
+        "calls that changed state: of a tool that says so of itself, without those that failed or returned nothing",
         lambda q: _changes(q.result), null="where no tool says that it changes state",
     ),
     Column(
