@@ -209,7 +209,7 @@ class _Loaded:
 
     def __init__(self, path: Path, code: CodeType, where: str) -> None:
         self._path, self._code, self._where = path, code, where
-        self._name = f"{path.stem}_{next(_number)}"
+        self._name = f"{path.stem}@{next(_number)}"  # no name of a file beside it
 
     def __enter__(self) -> ModuleType:
         folder = str(self._path.resolve().parent)

@@ -8,11 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
-from rewoo_bench.types import Completion, ToolCall
+from rewoo_bench.types import Completion, Request, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -76,8 +77,8 @@ SCRIPTS: Mapping[str, tuple[Sequence[str | Completion], str]] = {
 }
 
 
-def _write(log: str) -> dict[str, Any]:
-    Path("log.py").write_text(LOG)
+def _write(log: str, world: str = LOG) -> dict[str, Any]:
+    Path("log.py").write_text(world)
     Path("tasks.jsonl").write_text(json.dumps({"id": "q", "question": "Do it.", "log": log}))
     return {"dataset": "tasks.jsonl", "world": "log.py"}
 
@@ -97,3 +98,36 @@ async def test_a_change_waits_for_every_call_before_it_and_keeps_those_behind_it
     assert result.score is not None
     assert result.score.exact_match == 1
     assert sum(call.kind == "tool" for call in result.calls) == log.count("+")
+
+
+UNSOUND = '1. read("a")\n2. change("C")\n3. read("b", "c", "d")\n'
+SOUND = '1. read("a")\n2. join()'
+
+
+class Slow(ScriptedModel):
+    """Writes so slowly that what the first lines start has ended before the reply has."""
+
+    async def complete(self, request: Request) -> Completion:
+        if request.on_text is not None and len(self.requests) == 0:
+            request.on_text(UNSOUND)
+            await anyio.sleep(0.1)
+        return await super().complete(request)
+
+
+async def test_a_plan_that_is_still_being_written_changes_nothing() -> None:
+    """The first plan turns out to be unsound at its end, and the next one has no change."""
+    model = Slow([UNSOUND, SOUND, "Thought: x\nAnswer: done"])
+    flags = _write("a+ a-")
+    (result,) = await rewoo_bench.evaluate(architectures=["llmcompiler?max_replans=1"], model=model, **flags)
+    assert result.error is None
+    assert result.trajectory.answer == "done"
+    assert [call.name for call in result.calls if call.kind == "tool"] == ["read"]
+
+
+@pytest.mark.parametrize("name", ["rewoo", "llmcompiler", "react-native"])
+async def test_a_change_that_fails_lets_the_calls_behind_it_run(name: str) -> None:
+    script, log = SCRIPTS[name]
+    files = _write(log.replace(" C-", ""), LOG.replace("await asyncio.sleep(0.01)", 'assert key != "C", "no"'))
+    (result,) = await rewoo_bench.evaluate(architectures=[name], model=ScriptedModel(script), **files)
+    assert result.error is None
+    assert [call.name for call in result.calls if call.kind == "tool" and call.status == "error"] == ["change"]

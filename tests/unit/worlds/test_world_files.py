@@ -13,6 +13,7 @@ import pytest
 
 from rewoo_bench.errors import RunStopped, SpecError
 from rewoo_bench.types import Example
+from rewoo_bench.worlds import world as world_module
 from rewoo_bench.worlds.world import World, WorldFault, WorldFile, opened_in_time
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +76,7 @@ def test_a_file_that_makes_no_world_is_refused_in_one_line(
         read(source)
     assert str(refused.value).startswith(f"--world shop.py: {reason}")
     assert "\n" not in str(refused.value)
-    assert not [name for name in sys.modules if re.fullmatch(r"shop_\d+", name)]
+    assert not [name for name in sys.modules if name.startswith("shop@")]
 
 
 def test_a_class_that_is_named_has_to_be_there(read: Callable[..., WorldFile]) -> None:
@@ -110,6 +111,15 @@ async def test_worlds_at_the_same_time_and_after_another_see_nothing_of_each_oth
     async with worlds.opened(example) as third:
         assert await act(third, "note", what="c") == "[1, 1, 1]"
     assert example.row == {"log": []}
+
+
+def test_a_world_may_have_a_file_of_any_name_beside_it(
+    read: Callable[..., WorldFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world_module, "_number", iter([7]))
+    Path("shop_7.py").write_text("COUNT = 3\n")
+    assert read(f"import shop_7\nassert shop_7.COUNT == 3\n{SHOP}").class_name == "Shop"
+    del sys.modules["shop_7"]
 
 
 TYPED = """
@@ -227,7 +237,7 @@ async def test_a_world_that_can_not_be_made_is_a_fault(
         async with opened_in_time(worlds, task(stock=3), 5):
             pass
     assert str(fault.value).startswith(reason)
-    assert not [name for name in sys.modules if re.fullmatch(r"shop_\d+", name)]
+    assert not [name for name in sys.modules if name.startswith("shop@")]
 
 
 async def test_a_world_that_takes_too_long_to_make_is_a_fault(read: Callable[..., WorldFile]) -> None:
