@@ -47,9 +47,9 @@ def worlds_of(options: RunOptions, dataset: Dataset) -> Worlds | None:
     if options.world is None and dataset.worlds is None:
         return None
     for role in options.role_models.values():
-        if is_oracle(role.name) and (settings := open_oracle(role.name).settings):
-            if settings.extra_steps or settings.wrong_title:
-                raise UsageError(f"--model {role.name}: extra_steps and wrong_title are of look-ups; leave them out")
+        settings = open_oracle(role.name).settings if is_oracle(role.name) else None
+        if settings and (settings.extra_steps or settings.wrong_title):
+            raise UsageError(f"--model {role.name}: extra_steps and wrong_title are of look-ups; leave them out")
     if options.world is None:
         return dataset.worlds
     if dataset.worlds is not None:
