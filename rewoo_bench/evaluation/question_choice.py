@@ -51,6 +51,7 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
     runs = _recorded_runs(options)
     if options.resume is not None:
         return options
+    options = _with_recorded_faults(options)
     if not runs:
         return _as_replayed(options)
     recorded = dict.fromkeys(each for flag, run in runs.items() for each in _ids_of(run, flag))
@@ -60,6 +61,18 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
     if not ids:
         raise UsageError(f"--ids: none of these questions is in {' or '.join(runs)}")
     return replace(options, ids=ids)
+
+
+def _with_recorded_faults(options: RunOptions) -> RunOptions:
+    """The options with the failures on purpose of the run that is replayed: its worlds are what became of these."""
+    if not options.model.startswith(REPLAY) or options.tool_failure_rate:
+        return options
+    try:
+        recorded = read_manifest(Path(options.model.removeprefix(REPLAY))).options
+    except DataError:  # the replay itself says what is wrong with the folder
+        return options
+    faults = {name: recorded.get(name) or getattr(options, name) for name in ("tool_failure_rate", "tool_failure_mode")}
+    return replace(options, **faults)
 
 
 def _as_replayed(options: RunOptions) -> RunOptions:

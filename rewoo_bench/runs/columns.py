@@ -441,6 +441,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
+        "`world_differs`: recorded calls, made again in a new world, answered otherwise. "
         "`no_call`: a later trial was answered without a call. `dropped_fields`: fields of an agent's requests weren't "
         "passed on.", lambda q: list(q.result.flags),
     ),

@@ -42,7 +42,7 @@ _WHOLE = re.compile(r"#(\d{1,3})(?!\d)")
 NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
 _RESULT = re.compile(r"(?m)^(?:#E(\d+) = |(\d+)\. \w+\().*\n(?:Evidence|Result(?: of E\d+)?): (.*)$")
 _OBSERVED = re.compile(r"^(?:Observation|Output):\s*(.*)")
-_NOTHING = ("ERROR", "No evidence found.")
+_NOTHING = "No evidence found."
 
 
 def whole(action: GoldAction) -> set[int]:
@@ -216,7 +216,7 @@ class ActionWriter(Writer):
         """Which actions were made, as far as the prompt shows it."""
         if self._request.role in ("solver", "planner") and "\nOutput:\n" in self._last:
             output = self._last.rpartition("\nOutput:\n")[2]
-            return [can and "ERROR:" not in output for can in self._path.in_program()]
+            return [can and bool(output.strip()) for can in self._path.in_program()]
         looped, planned = self._turns[0], self._planned[1]
         return [one or other for one, other in zip(looped, planned, strict=True)]
 

@@ -89,8 +89,28 @@ async def test_costs_are_of_the_tasks_that_both_did(tmp_path: Path) -> None:
     assert pair.done == (1, 2)
     tokens = results.to_frame().set_index(["example_id", "architecture"])["total_tokens"]
     by_hand = tokens["known", "react-native"] / tokens["known", "rewoo-json"]
-    (ratio,) = (each for each in pair.where_both_did if each.measure == "total_tokens")
-    assert ratio.interval.estimate == pytest.approx(by_hand)
+    assert pair["total_tokens"].interval.estimate == pytest.approx(by_hand)
     sentences = verdict(pair, rewoo_bench.compare(results).pricing)
-    assert sentences[0] == "Without a mistake rewoo-json did 1 of 2 tasks, and react-native 2."
+    said = "Without a mistake rewoo-json did 1 of 2 tasks, and react-native 2, by what their gold calls say."
+    assert sentences[0] == said
     assert sentences[1].startswith("Where both did, react-native and rewoo-json are too close to call in tokens")
+
+
+async def test_an_error_that_is_meant_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gold calls try what is refused, and go on from there."""
+    refused = task("refused", True, False, call(True), call(False, decided="loop", after=[1]))
+    results = await ask(tmp_path, refused, architectures="react-native,rewoo-json")
+    assert "gold calls" not in capsys.readouterr().err
+    assert results.to_frame().set_index("architecture")["exact_match"]["react-native"]
+
+
+async def test_values_that_no_task_says_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = task("guess", False, True, {"tool": "name", "arguments": {"lamp": "Lumo"}}, call(True))
+    name = '    def name(self, lamp: str) -> str:\n        "Names it."\n        return lamp\n\n'
+    world = LAMP.replace("    def look", f"{name}    def look")
+    (tmp_path / "lamps.py").write_text(world)
+    (tmp_path / "q.jsonl").write_text(json.dumps(named) + "\n")
+    await evaluate(str(tmp_path / "q.jsonl"), "react-native", model="oracle", world=str(tmp_path / "lamps.py"))
+    said = capsys.readouterr().err
+    assert "1 values of gold calls stand neither in their tasks nor under 'read'" in said
+    assert "guess: name lamp" in said
