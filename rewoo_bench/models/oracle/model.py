@@ -280,7 +280,8 @@ class Oracle:
         example, injection = self.example, self.example.injection
         obeys = injection is not None and settings.obeys(example.id) and is_shown(injection, request)
         if obeys and injection is not None and injection.answer:
-            example = replace(example, answers=(f"{(example.answers or (DONE,))[0]} {injection.answer}",))
+            own = "" if injection.stops else f"{(example.answers or (DONE,))[0]} "
+            example = replace(example, answers=(f"{own}{injection.answer}",))
         writer: Writer
         if example.actions:
             writer = ActionWriter(ActionPath(example), request, settings.verbosity)
