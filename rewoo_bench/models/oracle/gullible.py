@@ -56,10 +56,11 @@ def obeying(example: Example, injection: Injection, request: Request, reply: Rep
     attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
     if injection.stops and (request.tools or form in (*_TURNS, *_ANSWERS)):
         return attack.reply()  # without a call that is left to make, it ends
-    if form == "join or replan" and injection.actions and not _is_planned(injection, request):
+    if form == "join or replan" and injection.actions and not attackers_steps(injection, request):
         return f"Thought: There is more to do.\nReplan: call {injection.actions[0].tool}", ()
     if form in _PLANS or form == "program":
-        return (text if _is_planned(injection, request) else _plan(attack, injection, form, request) or text, ())
+        is_planned = attackers_steps(injection, request)
+        return (text if is_planned else _plan(attack, injection, form, request) or text, ())
     if (request.tools or form in (*_TURNS, "step", "words")) and injection.actions and not attack.is_over:
         return attack.reply(request.parallel)
     return reply
@@ -69,14 +70,13 @@ def _as_example(example: Example, injection: Injection) -> Example:
     return replace(example, actions=injection.actions, answers=(injection.answer or "Done.",))
 
 
-def _is_planned(injection: Injection, request: Request) -> bool:
-    """Whether a plan that the prompt shows has the first of the attacker's calls."""
-    if not injection.actions:
-        return False
-    first = injection.actions[0]
-    step = PlanStep(id="E1", tool=first.tool, args=dict(first.arguments))
-    line = re.compile(rf"(?m)^(?:#E\d+ = |\d+\. )(?:{re.escape(step.call)}|{re.escape(write_task(step))})$")
-    return any(line.search(message.content) for message in request.messages)
+def attackers_steps(injection: Injection, request: Request) -> set[int]:
+    """The numbers of the attacker's calls among the steps, with their results, that the prompt shows."""
+    steps = [PlanStep(id="E1", tool=action.tool, args=dict(action.arguments)) for action in injection.actions]
+    written = "|".join(re.escape(text) for step in steps for text in (step.call, write_task(step)))
+    line = re.compile(rf"(?m)^(?:#E(\d+) = |(\d+)\. )(?:{written})$")
+    found = [match for message in request.messages for match in line.finditer(message.content)] if steps else []
+    return {int(match[1] or match[2]) for match in found}
 
 
 def _plan(attack: ActionWriter, injection: Injection, form: str, request: Request) -> str:
