@@ -87,6 +87,10 @@ class Pair:
     """Those of the two that made no model call in any compared question: the pair has no ratio."""
     checked: bool = False
     """Whether a world's check is the score of both."""
+    done: tuple[int, int] | None = None
+    """Rows that a and b have right, of an oracle: where a world's check says so, what each can do."""
+    where_both_did: tuple[Effect, ...] = ()
+    """The ratios of amounts where both were right, of an oracle."""
     tests: int = 0
     """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 
@@ -174,7 +178,18 @@ def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bo
         if not some.all() and tokens_a.any() and tokens_b.any() and not np.isnan(tokens_a + tokens_b).any():
             answered, _ = ratio_and_p(tokens_a, tokens_b, None if clusters is None else clusters[some])
     excluded = int((~compared).sum())
-    return Pair(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls)
+    done, of_done = None, list[Effect]()
+    if oracle and not without_calls:
+        right = [rows["exact_match"] == 1 for rows in (rows_a, rows_b)]
+        did = right[0] & right[1]
+        done = int(right[0].sum()), int(right[1].sum())
+        if did.any():
+            of_done = _ratios(rows_a.where(did), rows_b.where(did), None if clusters is None else clusters[did], oracle)
+    return Pair(
+        *(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls),
+        done=done,
+        where_both_did=tuple(of_done),
+    )
 
 
 def _differences(a: Rows, b: Rows, clusters: NDArray[Any] | None) -> list[Effect]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rewoo_bench.analysis.pairs import ALPHA, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing
@@ -34,6 +35,8 @@ def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[fl
     if pair.without_calls:
         why = f"{' and '.join(pair.without_calls)} made no model call in any question, so tokens have no ratio."
         return [(math.nan, why)]
+    if pair.checked and pair.done is not None and pair.done[0] != pair.done[1]:
+        return _of_tasks(pair, pair.done, pricing)
     figures = {effect.measure: effect for effect in pair.figures}
     said = []
     if tokens := figures.get("total_tokens"):
@@ -45,6 +48,20 @@ def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[fl
         said.append((dollars.p_holm, _amount(dollars, pair, where, "cost", "dollars")))
     if (score := figures.get("exact_match")) and not pair.oracle:
         said.append((score.p_holm, accuracy(score, pair)))
+    return said
+
+
+def _of_tasks(pair: Pair, done: tuple[int, int], pricing: Pricing) -> list[tuple[float, str]]:
+    """The sentences where an oracle shows that one of the two can do more tasks: costs are of those that both did."""
+    n = pair.rows - pair.left_out
+    what = "tasks" if pair.rows == pair.questions else "tasks and trials"
+    said = [(0.0, f"Without a mistake {pair.a} did {done[0]} of {n} {what}, and {pair.b} {done[1]}.")]
+    ratios = {effect.measure: replace(effect, p_holm=effect.p) for effect in pair.where_both_did}
+    if tokens := ratios.get("total_tokens"):
+        said.append((tokens.p, _amount(tokens, pair, "Where both did, ", "took", "tokens")))
+    if dollars := ratios.get("cost_usd"):
+        named = f"At {pricing.name}, where both did, " if pricing.name else "Where both did, "
+        said.append((dollars.p, _amount(dollars, pair, named, "cost", "dollars")))
     return said
 
 

@@ -7,7 +7,9 @@ architectures = with_world_tools(architectures, worlds)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -16,14 +18,16 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import no_score
-from rewoo_bench.models.oracle.actions import whole
+from rewoo_bench.models.oracle.actions import DONE, filled, whole
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.arguments import to_model
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
-from rewoo_bench.types import GoldAction
-from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds, opened_in_time
+from rewoo_bench.text.words import counted
+from rewoo_bench.types import Example, GoldAction
+from rewoo_bench.worlds.world import CHECK, World, WorldFault, WorldFile, Worlds, opened_in_time
 
 LIMITS_IN_WORLDS = {"max_steps": 40, "observation_tokens": 8000, "slot_tokens": 8000, "map_tokens": 32_000}
 """Settings of architectures in a world, unless an option says otherwise: results are records, of which none may be cut
@@ -61,6 +65,56 @@ async def with_checked_world(dataset: Dataset, worlds: Worlds, timeout_s: float)
             "have no answers"
         )
     return replace(dataset, scorer=Scorer(CHECK, no_score), manifest={**facts, "scoring": CHECK})
+
+
+REHEARSAL_S = 5.0
+"""How long a run looks at its worlds before the first question."""
+
+
+async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_gold: bool) -> list[str]:
+    """Notes on tasks that are solved before anything is done, and `with_gold` on those that their gold calls don't.
+
+    After `REHEARSAL_S` seconds it looks at no further task.
+    """
+    if not worlds.has_check:
+        return []
+    end, looked, nothing, wrong = time.monotonic() + REHEARSAL_S, 0, list[str](), list[str]()
+    for example in dataset.examples:
+        if time.monotonic() > end:
+            break
+        looked += 1
+        with suppress(WorldFault):  # the question's own row says it
+            async with opened_in_time(worlds, example, timeout_s) as world:
+                if await world.solved("", timeout_s):
+                    nothing.append(example.id)
+            if with_gold and example.actions:
+                async with opened_in_time(worlds, example, timeout_s) as world:
+                    fault = await _played(world, example, timeout_s)
+                    wrong += [f"{example.id}: {fault}"] if fault else []
+    notes = []
+    if nothing:
+        few = ", ".join(nothing[:3]) + (", …" if len(nothing) > 3 else "")
+        notes.append(f"{len(nothing)} of {counted(looked, 'task')} are solved where nothing is done or said: {few}")
+    if wrong:
+        what = f"{len(wrong)} of {counted(looked, 'task')} can't be solved by their gold calls"
+        notes.append(f"{what}, so no oracle can: {wrong[0]}")
+    return notes
+
+
+async def _played(world: World, example: Example, timeout_s: float) -> str:
+    """Why a task's gold calls and answer don't solve it; empty where they do."""
+    results: dict[int, str] = {}
+    for number, action in enumerate(example.actions):
+        tool = world.tools[action.tool]
+        try:
+            arguments = to_model(tool, filled(action, results))
+            results[number] = await tool(arguments)
+        except Exception as error:  # of the user's own code, or of arguments that don't fit
+            return f"call {number + 1} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    answer = example.answers[0] if example.answers else DONE
+    return (
+        "" if await world.solved(answer, timeout_s) else f"{CHECK} says no after them, with the answer {answer!r:.80}"
+    )
 
 
 def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> list[Architecture]:

@@ -353,7 +353,7 @@ class ActionWriter(Writer):
             if action.decided == "program":
                 loops = True
                 context = _joined_results(path, set(action.after) | path.sources(first))
-                ask = _quoted(f"{path.question_of_calls(first)} Context: ")
+                ask = _quoted(f"{path.example.question} {path.question_of_calls(first)} Context: ")
                 lines += [
                     f"calls{first + 1} = await {READER}({ask}{context})",
                     f'{result} = ""',
@@ -386,8 +386,6 @@ class ActionWriter(Writer):
 
     def _read(self) -> str:
         """What a step or a program asks of the tool LLM."""
-        if self._path.example.question in self._last:
-            return f"Answer: {self._words_of_answer if self._context and self._is_foreseen else UNKNOWN_ANSWER}"
         if not self._context:
             return f"Answer: {UNKNOWN_ANSWER}"
         for group in self._path.groups():
@@ -399,7 +397,8 @@ class ActionWriter(Writer):
                 if self._path.question_about(number, name) in self._last:
                     value = action.arguments[name]
                     return f"Answer: {_one_line(value) if isinstance(value, str) else json.dumps(value)}"
-        return f"Answer: {UNKNOWN_ANSWER}"
+        is_known = self._path.example.question in self._last and self._is_foreseen
+        return f"Answer: {self._words_of_answer if is_known else UNKNOWN_ANSWER}"
 
     @property
     def _context(self) -> str:
