@@ -148,7 +148,7 @@ class ActionPath:
 
 
 class ActionWriter(Writer):
-    """Writes the next reply to a request along a task's gold actions. `others` are steps of plans that aren't its own."""
+    """Writes the next reply to a request along a task's gold actions. `others` are steps that its plans don't have."""
 
     def __init__(self, path: ActionPath, request: Any, verbosity: float = 1.0, others: Collection[int] = ()) -> None:
         super().__init__(path.example, request, verbosity)
