@@ -60,6 +60,7 @@ from rewoo_bench.text.data_files import plain_name
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.words import fold
 from rewoo_bench.tools import DocumentPages, Pages
+from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example, Hop
 from rewoo_bench.worlds.world import Worlds
 
@@ -151,7 +152,11 @@ def load_dataset_examples(
         selected, taken = _joined(take, objectives, tasks, seed)
     over = len(selected.selection.examples) - objectives * len(taken)
     without_task = over if tasks is None or len(taken) < tasks else 0
+    corpus = _part(named, spec.corpus) if named and spec and spec.corpus else None
     if inject:
+        if corpus:  # each question has passages of its own then, one of them with the line
+            pages = tuple(read_passages(corpus))
+            taken = tuple(replace(example, documents=pages) for example in taken)
         selected, taken = _with_lines(selected, taken, inject, limit, seed)
     name, row_format, selection, left_out, source, worlds = selected
 
@@ -160,7 +165,6 @@ def load_dataset_examples(
     scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where, named.folder if named else None)
     scorer = scorer.of_objectives(objectives)
     tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
-    corpus = _part(named, spec.corpus) if named and spec and spec.corpus else None
     digest = ids_hash(example.id for example in taken)
     manifest = {
         "name": name,
@@ -184,7 +188,8 @@ def load_dataset_examples(
     if left_out:
         manifest["unanswerable_rows"] = left_out
     style = (spec and spec.exemplars) or defaults.style
-    return Dataset(name, style, scorer, split, taken, digest, corpus, manifest, tools, worlds)
+    shared = None if inject else corpus
+    return Dataset(name, style, scorer, split, taken, digest, shared, manifest, tools, worlds)
 
 
 def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int) -> Dataset:
@@ -312,7 +317,7 @@ def _with_lines(
     taken = tuple(islice(poisoned(tasks, inject, seed), limit))
     name = f"{selected.name}{'&' if '?' in selected.name else '?'}{INJECT}={inject}"
     if not taken:
-        raise DataError(f"{name}: a line is put into a page of the gold chain, and no question has chain and documents")
+        raise DataError(f"{name}: a line is put into a page of the gold chain, and no question has chain and pages")
     source = {**selected.source, INJECT: {"kind": inject, "lines": lines_sha256(inject)}}
     return selected._replace(name=name, source=source), taken
 
