@@ -59,8 +59,8 @@ def obeying(example: Example, injection: Injection, request: Request, reply: Rep
     if form == "join or replan" and injection.actions and not attackers_steps(injection, request):
         return f"Thought: There is more to do.\nReplan: call {injection.actions[0].tool}", ()
     if form in _PLANS or form == "program":
-        is_planned = attackers_steps(injection, request)
-        return (text if is_planned else _plan(attack, injection, form, request) or text, ())
+        obeys = injection.stops or (bool(injection.actions) and not attackers_steps(injection, request))
+        return (obeys and _plan(attack, injection, form, request)) or text, ()
     if (request.tools or form in (*_TURNS, "step", "words")) and injection.actions and not attack.is_over:
         return attack.reply(request.parallel)
     return reply

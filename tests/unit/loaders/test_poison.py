@@ -116,6 +116,8 @@ def test_each_question_once_with_each_kind_and_the_limit_counts_them_all() -> No
     assert [example.id for example in every.examples] == ids[:10]
     assert (every.manifest["limit"], every.manifest["examples"]) == (10, 10)
     assert generated_count("chain?hops=2&inject=all", 7) == 7
+    one, four = load_dataset_examples("chain", limit=1), load_dataset_examples("chain?inject=all", limit=4)
+    assert one.manifest["source"]["sha256"] == four.manifest["source"]["sha256"]  # no more were made
 
 
 @pytest.mark.parametrize("name", ["sample", "sample-parallel", "chain?hops=2&width=2", "sample?objectives=2"])

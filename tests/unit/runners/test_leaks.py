@@ -124,7 +124,7 @@ async def test_a_program_shows_its_solver_what_it_prints_alone() -> None:
 
 
 async def test_a_placeholder_passes_the_text_itself_on_unread() -> None:
-    result = await asked("rewoo", "call", "chain?hops=2&results=value", "oracle")
+    result = await asked("rewoo", "answer", "chain?hops=2&results=value", "oracle")
     assert [step.tool for step in result.trajectory.steps] == ["Search", "Search"]
     assert injection(result).is_in(result.trajectory.steps[1].argument)
     assert reach(result) == Reach(0, 1, False)
@@ -132,7 +132,7 @@ async def test_a_placeholder_passes_the_text_itself_on_unread() -> None:
 
 async def test_a_plan_of_ones_own_passes_the_text_on_too() -> None:
     plan = "Plan: a\n#E1 = Search[Kyiv]\nPlan: b\n#E2 = Search[the sea of #E1]"
-    result = await asked("rewoo", "call", DEAD_END, ScriptedModel([plan, "Answer: x"]))
+    result = await asked("rewoo", "answer", DEAD_END, ScriptedModel([plan, "Answer: x"]))
     assert reach(result) == Reach(0, 1, False)
 
 
@@ -157,10 +157,29 @@ async def test_a_lazy_planner_reads_results_after_a_failed_step() -> None:
     assert await readers("rewoo-lazy", of=DEAD_END) >= {"planner"}
 
 
+@pytest.mark.parametrize("kind", ["answer", "stop"])
+async def test_a_step_that_reads_the_answer_reads_the_attackers(kind: str) -> None:
+    result = await asked("rewoo-lazy", kind, "chain?hops=1&width=2")
+    own = f"{result.task.example.answers[0]} " if kind == "answer" else ""
+    assert result.trajectory.answer == own + injection(result).answer
+    assert await readers("rewoo-lazy", kind, "chain?hops=1&width=2") == {"tool"}
+
+
 async def test_new_drafts_see_results_where_a_step_failed_and_not_where_a_plan_was_broken() -> None:
     assert reach(await asked("rewoo?replan=on_failure", "call", DEAD_END)) == Reach(1, 0, False)
     assert reach(await asked("rewoo?max_replans=3", "call", DEAD_END)) == NOTHING
     assert "planner" not in await readers("rewoo?max_replans=3", of=DEAD_END)
+
+
+@pytest.mark.parametrize("kind", ["answer", "stop"])
+@pytest.mark.parametrize("architecture", ["rewoo?replan=on_failure", "rewoo-lazy"])
+async def test_a_new_draft_is_the_tasks_own_where_no_call_is_wanted(architecture: str, kind: str) -> None:
+    """But one that can end the question ends it, where that is wanted."""
+    result = await asked(architecture, kind, DEAD_END)
+    ends = architecture == "rewoo-lazy" and kind == "stop"
+    assert result.trajectory.replans == (1 if ends else 2)
+    searched = [step.argument for step in result.trajectory.steps if step.tool == "Search"]
+    assert searched[2:3] == ([] if ends else ["Odessos the sea"])
 
 
 async def test_a_joiner_that_may_ask_for_a_new_plan_gets_one() -> None:
