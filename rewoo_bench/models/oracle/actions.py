@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,11 +148,12 @@ class ActionPath:
 
 
 class ActionWriter(Writer):
-    """Writes the next reply to a request along a task's gold actions."""
+    """Writes the next reply to a request along a task's gold actions. `others` are steps that its plans don't have."""
 
-    def __init__(self, path: ActionPath, request: Any, verbosity: float = 1.0) -> None:
+    def __init__(self, path: ActionPath, request: Any, verbosity: float = 1.0, others: Collection[int] = ()) -> None:
         super().__init__(path.example, request, verbosity)
         self._path = path
+        self._others = others
 
     @cached_property
     def _shown(self) -> Sequence[Message]:
@@ -298,6 +299,8 @@ class ActionWriter(Writer):
             plan = _numbered_plan(self._path, wanted, ids, first, has_reader=has_reader, wordy=self._wordy)
             plans.append(plan)
             first += len(plan.steps)
+            while first in self._others:
+                first += 1
         return plans
 
     @cached_property
