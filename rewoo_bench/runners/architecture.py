@@ -40,6 +40,7 @@ from rewoo_bench.config.specs import (
     validated,
 )
 from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.prompts import Prompts, read_prompt, read_prompts
 from rewoo_bench.system.files import is_file
 from rewoo_bench.text.argument_checks import take_values
@@ -361,6 +362,8 @@ def _assembled(
     """The architecture; its class is made with its prompts, its settings and `more`."""
     kind = _runner_class(spec, where)
     settings = _settings(kind, spec, overrides, where)
+    if getattr(settings, "quote_evidence", False):
+        tool_prompts = {name: f"{text}\n\n{QUOTED}" for name, text in tool_prompts.items()}
     try:
         runner = kind(prompts, settings, **more) if settings else kind(prompts)
     except SpecError as error:
