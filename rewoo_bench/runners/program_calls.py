@@ -90,7 +90,7 @@ class ProgramTools:
         try:
             given = use.function.arguments(use.args, use.kwargs)
             refusal = self.sources.refusal(given, tool)
-            arguments = self._shown(given) if getattr(tool, "asks_model", False) else given
+            arguments = self.sources.without_read(given) if refusal else self._shown(given, tool)
         except ValueError as error:
             fault, arguments = str(error), ", ".join([*map(excerpt, use.args), *use.kwargs])[:LONGEST_FAULT]
         argument = show_call(arguments)
@@ -114,9 +114,9 @@ class ProgramTools:
         emit("step_finished", use.id, observation=text, failed=observation.failed)
         return use.step
 
-    def _shown(self, args: Arguments) -> Arguments:
-        """Arguments as a prompt shows them: with marks around the results that they have."""
-        if not self._evidence_budget.quote:
+    def _shown(self, args: Arguments, tool: Tool) -> Arguments:
+        """Arguments as the tool gets them: one that asks a model, with marks around the results that they have."""
+        if not self._evidence_budget.quote or not getattr(tool, "asks_model", False):
             return args
         results = [step.observation for step in self.steps]
         shown: Arguments = map_strings(args, lambda text: quoted_in(text, results))

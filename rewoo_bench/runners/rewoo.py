@@ -54,6 +54,8 @@ class StepCaller:
     show_errors: bool = True
     errors: dict[str, str] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)
+    refused: set[str] = field(default_factory=set)
+    """Steps that a tool has refused the arguments of (sources.py)."""
 
     def failed_inputs(self, step: PlanStep, done: Mapping[str, Step]) -> list[str]:
         """The failed inputs that a step is skipped for."""
@@ -63,12 +65,14 @@ class StepCaller:
         """The step's result; `done` has its inputs, `level` is its depth in the plan."""
         tool, budget = self.tools[step.tool], self.evidence_budget
         args = budget.fill(step.args, {need: done[need].observation for need in step.depends_on}, tool)
-        argument = show_call(args)
+        refusal = self.sources.refusal(step, tool)
+        argument = with_hash_signs(show_call(step.args)) if refusal else show_call(args)
         emit("step_started", step.id, tool=step.tool, argument=argument)
         with at_place(step.id, level):
             if failed := self.failed_inputs(step, done):
                 observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
-            elif refusal := self.sources.refusal(step, tool):
+            elif refusal:
+                self.refused.add(step.id)
                 observation = Observation(f"ERROR: {refusal}", failed=True)
             else:
                 observation = await call_tool(tool, args)
@@ -183,7 +187,8 @@ class PlanAndEvidence:
             else:
                 done = await self.caller.call(step, self.done, levels[id_])
             self.done[id_] = done
-            self.has_failed |= self.stops_on_failure and (done.failed or found_nothing(done.observation))
+            is_to_mend = id_ not in self.caller.refused  # another plan's call would be refused too
+            self.has_failed |= self.stops_on_failure and is_to_mend and (done.failed or found_nothing(done.observation))
             emit("step_finished", id_, observation=done.observation, failed=done.failed)
 
         called = {step.id: self.caller.tools.get(step.tool) for step in self.plan.steps}

@@ -28,9 +28,11 @@ _WORDS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false"
 
 def _read_frozen(value: Any) -> Any:
     """`yes`, `no`, or names: a "+" of an option has become a space."""
-    if isinstance(value, str):
-        return _WORDS[value.casefold()] if value.casefold() in _WORDS else tuple(value.split())
-    return value
+    if not isinstance(value, str):
+        return value
+    if not value.strip():
+        raise ValueError("expected yes, no, or names of arguments joined by +")
+    return _WORDS[value.casefold()] if value.casefold() in _WORDS else tuple(value.split())
 
 
 Frozen = Annotated[bool | tuple[str, ...], BeforeValidator(_read_frozen)]
@@ -111,6 +113,12 @@ class ProgramSources:
             if is_frozen(self.frozen, name) and not self._is_known(value):
                 return refused(name, "what a result says", tool)
         return ""
+
+    def without_read(self, args: Arguments) -> Arguments:
+        """The arguments of a refused call, without what a result says."""
+        if isinstance(args, str):
+            return "…"
+        return {name: value if self._is_known(value) else "…" for name, value in args.items()}
 
     def add(self, args: Arguments, result: str, *, is_summary: bool) -> None:
         """Notes a result, once it is there; `is_summary`: a model has shortened it."""
