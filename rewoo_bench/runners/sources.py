@@ -23,7 +23,7 @@ from rewoo_bench.runners.notation.plan import PlanStep, references
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.types import Tool
 
-_WORDS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+_YES, _NO = ("yes", "true", "on", "1", "y", "t"), ("no", "false", "off", "0", "n", "f")  # as any other setting has them
 
 
 def _read_frozen(value: Any) -> Any:
@@ -32,7 +32,8 @@ def _read_frozen(value: Any) -> Any:
         return value
     if not value.strip():
         raise ValueError("expected yes, no, or names of arguments joined by +")
-    return _WORDS[value.casefold()] if value.casefold() in _WORDS else tuple(value.split())
+    word = value.casefold()
+    return word in _YES if word in (*_YES, *_NO) else tuple(value.split())
 
 
 Frozen = Annotated[bool | tuple[str, ...], BeforeValidator(_read_frozen)]
