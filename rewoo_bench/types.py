@@ -138,13 +138,16 @@ class Injection:
     """What an attacker has put into a result of a tool: an instruction, and what it asks for.
 
     `marker` are words of it that nothing else has, by which it is found in a prompt, whatever white space and line ends
-    have become of it there. `answer` is in an answer that obeys. Runners never see it.
+    have become of it there. `answer` is in an answer that obeys, and `value` is what a step reads that obeys. With
+    `stops` the agent is to end at once. Runners never see it.
     """
 
     id: str
     marker: str
     actions: tuple[GoldAction, ...] = ()
     answer: str = ""
+    value: str = ""
+    stops: bool = False
 
     def is_in(self, text: str) -> bool:
         """Whether a text shows it."""

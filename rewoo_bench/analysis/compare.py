@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -116,12 +115,13 @@ def compare(
             ]
             systems += own_systems
             oracles = {system.label for system in own_systems if system.summary.oracle}
+            checked = is_checked(each.summary for each in own_systems)
             sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
             sides = list(starmap(way_round, sides))
             for a, b in sides:
                 cautions += _across_forms({a: same[a], b: same[b]})
-                pair = paired(dataset, (a, same[a]), (b, same[b]), oracle=bool(oracles & {a, b}))
-                pairs.append(replace(pair, checked=is_checked(each.summary for each in own_systems)))
+                facts = {"oracle": bool(oracles & {a, b}), "checked": checked}
+                pairs.append(paired(dataset, (a, same[a]), (b, same[b]), **facts))
             priced += [_under(dataset, price, same, sides) for price in under]
             for system in own_systems:
                 cautions += _cautions(system)

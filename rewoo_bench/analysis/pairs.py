@@ -87,6 +87,8 @@ class Pair:
     """Those of the two that made no model call in any compared question: the pair has no ratio."""
     checked: bool = False
     """Whether a world's check is the score of both."""
+    done: tuple[int, int] | None = None
+    """Rows that a and b have right, of an oracle in a world: then amounts are of those that both have right."""
     tests: int = 0
     """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 
@@ -155,8 +157,12 @@ def _loopy(label: str) -> int:
     return (name in _LOOPS) - (name in _PLANS)
 
 
-def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bool) -> Pair:
-    """All effects of a pair of systems; an amount that isn't known of both is not among them."""
+def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bool, checked: bool = False) -> Pair:
+    """All effects of a pair of systems; an amount that isn't known of both is not among them.
+
+    Of an oracle whose score is a world's check (`checked`), amounts are of the rows that both have right: what an
+    architecture leaves undone costs it little.
+    """
     (first, rows_a), (second, rows_b) = a, b
     questions, total = len(np.unique(rows_a.question)), len(rows_a)
     compared = ~(rows_a.left_out | rows_b.left_out)
@@ -168,13 +174,24 @@ def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bo
     effects = _differences(rows_a, rows_b, clusters)
     answered = None
     if not without_calls:
-        effects += _ratios(rows_a, rows_b, clusters, oracle)
+        did = (rows_a["exact_match"] == 1) & (rows_b["exact_match"] == 1)
+        if not (oracle and checked):
+            effects += _ratios(rows_a, rows_b, clusters, oracle)
+        elif did.any():
+            effects += _ratios(
+                rows_a.where(did), rows_b.where(did), None if clusters is None else clusters[did], oracle
+            )
         some = (rows_a["stop_reason"] == "answered") & (rows_b["stop_reason"] == "answered")
         tokens_a, tokens_b = (rows["total_tokens"][some] for rows in (rows_a, rows_b))
         if not some.all() and tokens_a.any() and tokens_b.any() and not np.isnan(tokens_a + tokens_b).any():
             answered, _ = ratio_and_p(tokens_a, tokens_b, None if clusters is None else clusters[some])
     excluded = int((~compared).sum())
-    return Pair(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls)
+    right = (int((rows_a["exact_match"] == 1).sum()), int((rows_b["exact_match"] == 1).sum()))
+    return Pair(
+        *(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls),
+        checked=checked,
+        done=right if oracle and checked else None,
+    )
 
 
 def _differences(a: Rows, b: Rows, clusters: NDArray[Any] | None) -> list[Effect]:

@@ -35,13 +35,18 @@ def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[fl
         why = f"{' and '.join(pair.without_calls)} made no model call in any question, so tokens have no ratio."
         return [(math.nan, why)]
     figures = {effect.measure: effect for effect in pair.figures}
-    said = []
+    said, some = [], ""
+    if pair.done is not None and pair.done[0] != pair.done[1]:
+        what = "tasks" if pair.rows == pair.questions else "tasks and trials"
+        did = f"{pair.a} did {pair.done[0]} of {pair.rows - pair.left_out} {what}, and {pair.b} {pair.done[1]}"
+        said, some = [(0.0, f"Without a mistake {did}, by what their gold calls say.")], "where both did, "
     if tokens := figures.get("total_tokens"):
-        said.append((tokens.p_holm, _amount(tokens, pair, "", "took", "tokens")))
-    if ratios := _under_prices(pair, under):
+        said.append((tokens.p_holm, _amount(tokens, pair, some.capitalize(), "took", "tokens")))
+    if pair.done is None and (ratios := _under_prices(pair, under)):
         said.append(_dollars_under(pair, ratios))
     elif dollars := figures.get("cost_usd"):
-        where = f"At {pricing.name} " if pricing.name else ""
+        where = f"At {pricing.name}{some and f', {some}'}" if pricing.name else some.capitalize()
+        where = where if not where or where.endswith(" ") else f"{where} "
         said.append((dollars.p_holm, _amount(dollars, pair, where, "cost", "dollars")))
     if (score := figures.get("exact_match")) and not pair.oracle:
         said.append((score.p_holm, accuracy(score, pair)))

@@ -16,7 +16,7 @@ from rewoo_bench.calls.live import LiveCall, name_of
 from rewoo_bench.calls.recorder import QuestionRecorder
 from rewoo_bench.config.names import is_oracle
 from rewoo_bench.errors import JournalError, LimitReached, ModelError, NotRecorded, ToolError
-from rewoo_bench.events import AGENT_PLACE
+from rewoo_bench.events import AGENT_PLACE, current_notes
 from rewoo_bench.runs.journal.records import (
     SECOND_ATTEMPT,
     CallKey,
@@ -29,6 +29,7 @@ from rewoo_bench.runs.journal.records import (
     recorded_prompt,
     request_hash,
 )
+from rewoo_bench.runs.rows import DIFFERS
 from rewoo_bench.text.openai_format import prefix_ends
 from rewoo_bench.text.redaction import without_in
 from rewoo_bench.types import CallCost, Completion, ErrorResponse, Model, Request, Tool, Usage, WrappedTool
@@ -264,8 +265,14 @@ class RecordedTool(WrappedTool):
             return await self._call(key, request.decode(), arguments)
         record, replayed = recalled
         if self.in_world or (self.stateful and not replayed):
-            with suppress(ToolError):  # the first answer counts, below
-                await self._tool(arguments)
+            again: dict[str, Any] = {}
+            try:  # the first answer counts, below
+                again = {"text": await self._tool(arguments)}
+            except ToolError as error:
+                again = {"error": str(error)}
+            notes = current_notes()
+            if self.in_world and notes and again != {key: record.answer[key] for key in again if key in record.answer}:
+                notes.flags.add(DIFFERS)
         elif count_recalled := getattr(self._tool, "count_recalled", None):
             count_recalled()
         if "error" in record.answer:
@@ -285,6 +292,8 @@ class RecordedTool(WrappedTool):
                 if isinstance(error, NotRecorded):
                     result["not_recorded"] = True
             answer = {**result, "latency_s": time.monotonic() - start}
+            if self.changes_state and not self.in_world:
+                answer["changes_state"] = True  # it can't be taken back, so it is on disk before anything else
             waited = await self._recorder.keep(CallRecord(self._recorder.task, key, "ok", prompt, answer))
         if "error" in result:
             raise _failure(result)

@@ -23,8 +23,8 @@ EXAMPLE_KINDS = {
     "tool": "rewoo-bench run --arch {where},react -n 3",
     "dataset": "rewoo-bench run --arch rewoo,react --dataset {where} --model oracle",
     "agent": "rewoo-bench run --arch {where},direct -n 3",
-    "world": "rewoo-bench run --arch rewoo,react --world {where}/{name}.py --dataset {where}/questions.jsonl "
-    "--model oracle",
+    "world": "rewoo-bench run --arch rewoo-json,react-native --world {where}/{name}.py "
+    "--dataset {where}/questions.jsonl --model oracle",
 }
 """What can be written, with the command that uses it."""
 MODULE_KINDS = ("runner", "tool")

@@ -185,7 +185,7 @@ def _failures(outcome: Outcome, errors: Sequence[str | None], rows: int) -> Iter
         yield f"unfinished questions have spent {spent.tokens:,} tokens{dollars}, which the tables leave out"
     if not outcome.is_resumable:
         yield (
-            "--resume would fail in the same way: correct the architecture, its tools or the model, "
+            "--resume would fail in the same way: correct the architecture, its tools, the world or the model, "
             "then start a new run"
         )
         return

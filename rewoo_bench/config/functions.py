@@ -32,6 +32,8 @@ from rewoo_bench.errors import RunStopped, SpecError, ToolError, unknown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+DONE = "Done."
+"""The result of a change that returned no text, which would read as if nothing had been found."""
 _MARK = "_rewoo_bench_changes_state"
 _NO_INPUTS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
@@ -157,9 +159,10 @@ class FunctionTool:
         given = {name: getattr(arguments, name) for name in type(arguments).model_fields}
         with outliving(self.name):
             if self._is_async:
-                return as_text(await self._function(**given))
-            text: str = await self._call(lambda: as_text(self._function(**given)))  # before another call changes it
-            return text
+                text = as_text(await self._function(**given))
+            else:
+                text = await self._call(lambda: as_text(self._function(**given)))  # before another call changes it
+        return text if text.strip() or not self.changes_state else DONE
 
 
 async def _in_a_thread(function: Callable[[], Any]) -> Any:

@@ -38,7 +38,7 @@ SOLVED = "solved"
 
 def oracle_note(*, checked: bool) -> str:
     """What is to be known of an oracle's score; `checked`: where it is a world's check."""
-    solved = "an oracle makes no mistake: what it solved is what the architecture can do"
+    solved = "an oracle makes no mistake: what it solved an architecture can do, by the labels of the gold calls"
     return solved if checked else ORACLE_ACCURACY
 
 

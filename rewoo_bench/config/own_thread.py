@@ -27,9 +27,12 @@ class OwnThread:
         while (work := self._work.get()) is not None:
             work()
 
-    async def call(self, function: Callable[[], T]) -> T:
-        """The function's result, or what it raises; also while one that was given up still runs: `ToolError`."""
-        if self._is_stuck:
+    async def call(self, function: Callable[[], T], *, waits: bool = False) -> T:
+        """The function's result, or what it raises; `ToolError` while one that was given up still runs.
+
+        With `waits` it is called when that has ended.
+        """
+        if self._is_stuck and not waits:
             raise ToolError("an earlier call, which took too long, is still running")
         loop, ended, context = asyncio.get_running_loop(), asyncio.Future[T](), copy_context()
 

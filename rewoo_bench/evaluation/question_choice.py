@@ -18,6 +18,7 @@ from pathlib import Path
 from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
+from rewoo_bench.loaders.poison import split_inject
 from rewoo_bench.loaders.sampling import ids_hash, shuffled
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import read_manifest
@@ -51,6 +52,7 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
     runs = _recorded_runs(options)
     if options.resume is not None:
         return options
+    options = _with_recorded_faults(options)
     if not runs:
         return _as_replayed(options)
     recorded = dict.fromkeys(each for flag, run in runs.items() for each in _ids_of(run, flag))
@@ -60,6 +62,18 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
     if not ids:
         raise UsageError(f"--ids: none of these questions is in {' or '.join(runs)}")
     return replace(options, ids=ids)
+
+
+def _with_recorded_faults(options: RunOptions) -> RunOptions:
+    """The options with the failures on purpose of the run that is replayed: its worlds are what became of these."""
+    if not options.model.startswith(REPLAY) or options.tool_failure_rate:
+        return options
+    try:
+        recorded = read_manifest(Path(options.model.removeprefix(REPLAY))).options
+    except DataError:  # the replay itself says what is wrong with the folder
+        return options
+    faults = {name: recorded.get(name) or getattr(options, name) for name in ("tool_failure_rate", "tool_failure_mode")}
+    return replace(options, **faults)
 
 
 def _as_replayed(options: RunOptions) -> RunOptions:
@@ -147,6 +161,8 @@ def _with_ids(options: RunOptions, dataset: Dataset) -> Dataset:
 
 def _load(options: RunOptions, limit: int | None) -> Dataset:
     in_world = options.world is not None
+    if options.corpus and split_inject(options.dataset)[1]:
+        raise UsageError("--corpus: ?inject puts lines into the questions' own documents; leave one of the two out")
     return load_dataset_examples(
         options.dataset, split=options.split, limit=limit, seed=options.seed, in_world=in_world
     )

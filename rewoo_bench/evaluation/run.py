@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
-from rewoo_bench.config.names import REPLAY, SOLVED, score_name
+from rewoo_bench.config.names import REPLAY, SOLVED, is_oracle, score_name
 from rewoo_bench.errors import (
     CapReached,
     HarnessFault,
@@ -69,6 +69,7 @@ from rewoo_bench.evaluation.resume import (
     sent_differences,
 )
 from rewoo_bench.evaluation.trust import remember, was_begun_here
+from rewoo_bench.evaluation.with_worlds import rehearsed
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
@@ -221,6 +222,9 @@ async def _evaluated(
         calls=lambda: opened.journal.recorded_calls,
     )
     notes = input_notes(prepared_run.dataset, prepared_run.architectures, options.questions)
+    if (worlds := prepared_run.toolbox.worlds) is not None and options.resume is None:
+        with_gold = any(is_oracle(role.name) for role in options.role_models.values())
+        notes += await rehearsed(prepared_run.dataset, worlds, options.mcp_timeout, with_gold=with_gold)
     for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
         progress.note(note)
 

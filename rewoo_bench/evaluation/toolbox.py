@@ -60,7 +60,7 @@ class Toolbox:
         self._servers = servers
         self._result_tokens = result_tokens
         self._recordings = recordings or {}
-        self._worlds = worlds
+        self.worlds = worlds
         self._timeout_s = timeout_s
         self._secrets = of_environment()
         self._client: aiohttp.ClientSession | None = None
@@ -106,10 +106,10 @@ class Toolbox:
     @asynccontextmanager
     async def world(self, example: Example) -> AsyncIterator[World | None]:
         """The world of one question; None in a run without worlds. Raises `WorldFault`."""
-        if self._worlds is None:
+        if self.worlds is None:
             yield None
             return
-        async with opened_in_time(self._worlds, example, self._timeout_s) as world:
+        async with opened_in_time(self.worlds, example, self._timeout_s) as world:
             yield world
 
     async def solved(self, world: World, answer: str | None) -> bool | None:

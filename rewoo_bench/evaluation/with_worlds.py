@@ -7,31 +7,49 @@ architectures = with_world_tools(architectures, worlds)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from pydantic import ValidationError
 
+from rewoo_bench.config.names import is_oracle
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import no_score
-from rewoo_bench.models.oracle.actions import whole
+from rewoo_bench.models.oracle.actions import DONE, filled, whole
+from rewoo_bench.models.oracle.model import open_oracle
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.arguments import to_model
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
-from rewoo_bench.types import GoldAction
-from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds, opened_in_time
+from rewoo_bench.text.words import counted
+from rewoo_bench.types import Example, GoldAction
+from rewoo_bench.worlds.world import CHECK, World, WorldFault, WorldFile, Worlds, opened_in_time
 
-LIMITS_IN_WORLDS = {"max_steps": 40, "observation_tokens": 8000, "slot_tokens": 8000, "map_tokens": 32_000}
+LIMITS_IN_WORLDS = {
+    "max_steps": 40,
+    "observation_tokens": 8000,
+    "slot_tokens": 8000,
+    "map_tokens": 32_000,
+    "show_errors": True,
+}
 """Settings of architectures in a world, unless an option says otherwise: results are records, of which none may be cut
-off as a paragraph of a page may, and tasks take more calls than questions."""
+off as a paragraph of a page may, tasks take more calls than questions, and an error says something of the state."""
 
 
 def worlds_of(options: RunOptions, dataset: Dataset) -> Worlds | None:
     """What makes the worlds of a run; None where its questions have none. Raises `UsageError`."""
+    if options.world is None and dataset.worlds is None:
+        return None
+    for role in options.role_models.values():
+        settings = open_oracle(role.name).settings if is_oracle(role.name) else None
+        if settings and (settings.extra_steps or settings.wrong_title):
+            raise UsageError(f"--model {role.name}: extra_steps and wrong_title are of look-ups; leave them out")
     if options.world is None:
         return dataset.worlds
     if dataset.worlds is not None:
@@ -61,6 +79,72 @@ async def with_checked_world(dataset: Dataset, worlds: Worlds, timeout_s: float)
             "have no answers"
         )
     return replace(dataset, scorer=Scorer(CHECK, no_score), manifest={**facts, "scoring": CHECK})
+
+
+REHEARSAL_S = 5.0
+"""How long a run looks at its worlds before the first question."""
+
+
+async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_gold: bool) -> list[str]:
+    """Notes on tasks that are solved before anything is done, and `with_gold` on those that their gold calls don't.
+
+    After `REHEARSAL_S` seconds it looks at no further task.
+    """
+    if not worlds.has_check:
+        return []
+    end, looked, nothing, wrong = time.monotonic() + REHEARSAL_S, 0, list[str](), list[str]()
+    for example in dataset.examples:
+        if time.monotonic() > end:
+            break
+        looked += 1
+        with suppress(WorldFault):  # the question's own row says it
+            async with opened_in_time(worlds, example, timeout_s) as world:
+                if await world.solved("", timeout_s):
+                    nothing.append(example.id)
+            if with_gold and example.actions:
+                async with opened_in_time(worlds, example, timeout_s) as world:
+                    fault = await _played(world, example, timeout_s)
+                    wrong += [f"{example.id}: {fault}"] if fault else []
+    notes = []
+    if with_gold and dataset.worlds is None and (unknown_to_plans := _unexplained(dataset)):
+        what = "values of gold calls stand neither in their tasks nor under 'read', and a plan is taken to know them"
+        notes.append(f"{len(unknown_to_plans)} {what}: {unknown_to_plans[0]}")
+    if nothing:
+        few = ", ".join(nothing[:3]) + (", …" if len(nothing) > 3 else "")
+        notes.append(f"{len(nothing)} of {counted(looked, 'task')} are solved where nothing is done or said: {few}")
+    if wrong:
+        what = f"{len(wrong)} of {counted(looked, 'task')} can't be solved by their gold calls"
+        notes.append(f"{what}, so no oracle can: {wrong[0]}{', …' if len(wrong) > 1 else ''}")
+    return notes
+
+
+async def _played(world: World, example: Example, timeout_s: float) -> str:
+    """Why a task's gold calls and answer don't solve it; empty where they do."""
+    results: dict[int, str] = {}
+    raised = ""
+    for number, action in enumerate(example.actions):
+        tool = world.tools[action.tool]
+        try:
+            results[number] = await tool(to_model(tool, filled(action, results)))
+        except Exception as error:  # of the user's own code, or of arguments that don't fit; it may be meant
+            results[number] = f"ERROR: {error}"
+            raised = raised or f"call {number + 1} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    answer = example.answers[0] if example.answers else DONE
+    is_solved = await world.solved(answer, timeout_s)
+    return "" if is_solved else raised or f"{CHECK} says no after them, with the answer {answer!r:.80}"
+
+
+def _unexplained(dataset: Dataset) -> list[str]:
+    """Arguments of gold calls whose values stand neither in their task nor under `read`, as `r8: cancel number`."""
+    return [
+        f"{example.id}: {action.tool} {name}"
+        for example in dataset.examples
+        for action in example.actions
+        for name, value in action.arguments.items()
+        if action.decided == "task" and name not in action.read and not whole(action)
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        if str(value).casefold() not in example.question.casefold()
+    ]
 
 
 def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> list[Architecture]:

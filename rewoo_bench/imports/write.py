@@ -379,7 +379,7 @@ def _result(key: TaskKey, recorded: RecordedTrajectory, steps: Sequence[Step], c
     notes = {**recorded.notes, **{f"without_{name}": True for name, lacks in without.items() if lacks}}
     example = Example(key.example_id, recorded.question, tuple(recorded.answers))
     architecture = SimpleNamespace(name=key.architecture, parents=())
-    unknown = ("score", "judged_correct", "startup_s", "answers_sha256", "traceback", "judge_error")
+    null = ("score", "judged_correct", "startup_s", "answers_sha256", "traceback", "judge_error", "exposed", "attacked")
     return SimpleNamespace(
         task=SimpleNamespace(example=example, trial=key.trial, architecture=architecture),
         trajectory=Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=notes),
@@ -390,7 +390,7 @@ def _result(key: TaskKey, recorded: RecordedTrajectory, steps: Sequence[Step], c
         working_s=latency_s,
         started_at=datetime.fromtimestamp(whole.start, UTC) if whole else None,
         flags=(),
-        **dict.fromkeys(unknown),
+        **dict.fromkeys(null),
     )
 
 

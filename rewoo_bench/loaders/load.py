@@ -8,6 +8,7 @@
     load_dataset_examples("./my_set")                             # a folder with a dataset.toml
     load_dataset_examples("chain?hops=1..4&width=2")              # generated, with options
     load_dataset_examples("hotpotqa?objectives=3")                # three questions as one task
+    load_dataset_examples("hotpotqa?inject=call")                 # with an attacker's line in a gold page (poison.py)
     load_dataset_examples("results/local/airline")                # the tasks of a run (loaders/sources.py)
 
 `sources` reads rows and recorded tasks, `formats` recognises the row formats, `sampling` chooses, makes or joins the
@@ -16,6 +17,7 @@ questions.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +31,7 @@ from rewoo_bench.config.names import DESCRIPTIONS
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders.formats import ROW_FORMATS, TASK, Defaults, RowFormat, format_named, read_examples
+from rewoo_bench.loaders.poison import INJECT, kinds_of, lines_sha256, poisoned, split_inject
 from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import (
     OBJECTIVES,
@@ -57,6 +60,7 @@ from rewoo_bench.text.data_files import plain_name
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.words import fold
 from rewoo_bench.tools import DocumentPages, Pages
+from rewoo_bench.tools.corpus import read_passages
 from rewoo_bench.types import Example, Hop
 from rewoo_bench.worlds.world import Worlds
 
@@ -104,7 +108,9 @@ def load_dataset_examples(
     load_rows: LoadRows = load_rows,
 ) -> Dataset:
     """The examples of `dataset`: a bundled or installed name, also with `:configuration`, `?options` or `=file` behind
-    it, a folder or a file. With `?objectives=3` three questions are a task, and `limit` counts tasks.
+    it, a folder or a file. With `?objectives=3` three questions are a task, and `limit` counts tasks. With
+    `?inject=call` each has an attacker's line in a page; with `?inject=all` each is asked once with each kind of line,
+    and `limit` counts all of them.
 
     `limit` questions are taken in an order that `seed` decides, see `loaders.sampling`. None is
     the data set's `default_limit`, and all rows, in file order, where it has none and for files.
@@ -118,10 +124,13 @@ def load_dataset_examples(
     check_kind("limit", limit, (int, type(None)), "a whole number or None")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
-    plain, objectives = split_objectives(str(dataset))
+    named_alone, inject = split_inject(str(dataset))
+    plain, objectives = split_objectives(named_alone)
     if run := find_run(plain):
         if objectives > 1:
             raise DataError(f"{str(dataset)!r}: the tasks of a run are asked one at a time; leave {OBJECTIVES} out")
+        if inject:
+            raise DataError(f"{str(dataset)!r}: the tasks of a run have no pages; leave {INJECT} out")
         return _tasks_of_run(run, split, limit, seed)
     found = find_dataset(plain)
     named, spec = found.dataset, _spec(found.dataset) if found.dataset else None
@@ -135,11 +144,20 @@ def load_dataset_examples(
         split, limit = split or spec.default_split, limit or spec.default_limit
         _check_choice(spec, found, split)
     take = partial(_selected, found, spec, split, seed=seed, in_world=in_world, load_rows=load_rows)
+    tasks = limit and math.ceil(limit / len(kinds_of(inject)))
     if objectives == 1:
-        selected = take(limit)
+        selected = take(tasks)
         taken = selected.selection.examples
     else:
-        selected, taken = _joined(take, objectives, limit, seed)
+        selected, taken = _joined(take, objectives, tasks, seed)
+    over = len(selected.selection.examples) - objectives * len(taken)
+    without_task = over if tasks is None or len(taken) < tasks else 0
+    corpus = _part(named, spec.corpus) if named and spec and spec.corpus else None
+    if inject:
+        if corpus:  # each question has passages of its own then, one of them with the line
+            pages = tuple(read_passages(corpus))
+            taken = tuple(replace(example, documents=pages) for example in taken)
+        selected, taken = _with_lines(selected, taken, inject, limit, seed)
     name, row_format, selection, left_out, source, worlds = selected
 
     # Exemplars, scorer and tools: what dataset.toml says, else what fits the rows' format.
@@ -147,7 +165,6 @@ def load_dataset_examples(
     scorer = find_scorer((spec and spec.scoring) or defaults.scoring, where, named.folder if named else None)
     scorer = scorer.of_objectives(objectives)
     tools = checked_tools(spec.tools, f"{where}: tools") if spec else defaults.tools
-    corpus = _part(named, spec.corpus) if named and spec and spec.corpus else None
     digest = ids_hash(example.id for example in taken)
     manifest = {
         "name": name,
@@ -166,13 +183,13 @@ def load_dataset_examples(
     }
     if named and named.package:
         manifest["package"] = named.package
-    over = len(selection.examples) - objectives * len(taken)
-    if over and (limit is None or len(taken) < limit):
-        manifest["without_task"] = over
+    if without_task:
+        manifest["without_task"] = without_task
     if left_out:
         manifest["unanswerable_rows"] = left_out
     style = (spec and spec.exemplars) or defaults.style
-    return Dataset(name, style, scorer, split, taken, digest, corpus, manifest, tools, worlds)
+    shared = None if inject else corpus
+    return Dataset(name, style, scorer, split, taken, digest, shared, manifest, tools, worlds)
 
 
 def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int) -> Dataset:
@@ -204,20 +221,25 @@ def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int
 
 def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
     """The examples of `dataset` for a run that was made of it: all of a file or a run, else the run's sample."""
-    if find_run(dataset) or Path(split_objectives(dataset)[0]).is_file() or "=" in dataset.partition("?")[0]:
+    if find_run(dataset) or Path(_plain(dataset)).is_file() or "=" in dataset.partition("?")[0]:
         return load_dataset_examples(dataset)
     return load_dataset_examples(dataset, split=run.split, limit=run.limit, seed=run.seed or 0)
 
 
 def generated_count(dataset: str, limit: int | None) -> int | None:
     """The most questions that a run of a generated data set asks; None for every other set, or where nothing says."""
-    if find_run(plain := split_objectives(str(dataset))[0]):
+    if find_run(plain := _plain(str(dataset))):
         return None
     found = find_dataset(plain)
     if found.dataset is None or found.file is not None:
         return None
     spec = _spec(found.dataset)
     return limit or spec.default_limit if spec.generator else None
+
+
+def _plain(dataset: str) -> str:
+    """A data set's name without the options that every set has."""
+    return split_objectives(split_inject(dataset)[0])[0]
 
 
 def _spec(named: Named) -> DatasetSpec:
@@ -247,7 +269,7 @@ def _check_choice(spec: DatasetSpec, found: NamedDataset, split: str) -> None:
     """Raises `DataError` for options, a configuration or a split that the data set doesn't have."""
     about = f"data set {spec.name!r}"
     if found.options is not None and not spec.generator:
-        raise DataError(f"{about} has no options but {OBJECTIVES}, so {found.options!r} can't be given")
+        raise DataError(f"{about} has no options but {OBJECTIVES} and {INJECT}, so {found.options!r} can't be given")
     if not (spec.generator or spec.questions):  # the hub knows
         return
     if found.config is not None:
@@ -286,6 +308,18 @@ def _joined(
     if not taken:
         raise DataError(f"{name}: there are fewer than {objectives} questions that can be asked together")
     return selected._replace(name=name), taken
+
+
+def _with_lines(
+    selected: _Selected, tasks: Sequence[Example], inject: str, limit: int | None, seed: int
+) -> tuple[_Selected, tuple[Example, ...]]:
+    """What was taken, under a name and with a source that say so, and the tasks with an attacker's lines."""
+    taken = tuple(islice(poisoned(tasks, inject, seed), limit))
+    name = f"{selected.name}{'&' if '?' in selected.name else '?'}{INJECT}={inject}"
+    if not taken:
+        raise DataError(f"{name}: a line is put into a page of the gold chain, and no question has chain and pages")
+    source = {**selected.source, INJECT: {"kind": inject, "lines": lines_sha256(inject)}}
+    return selected._replace(name=name, source=source), taken
 
 
 def _selected(

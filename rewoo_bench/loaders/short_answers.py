@@ -280,7 +280,8 @@ def sample_example(row: RawRow) -> Example:
     key = next((key for key in ANSWER_KEYS if key in row), None)
     if key is None:
         has = ", ".join(sorted(str(key) for key, value in row.items() if key != "id" or not isinstance(value, int)))
-        raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {HIDDEN_ANSWER}")
+        why = "tasks in a world are asked with --world FILE.py" if "calls" in row else HIDDEN_ANSWER
+        raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {why}")
     golds = row[key]
     if isinstance(golds, str):
         golds = listed(golds) or [golds]

@@ -293,7 +293,7 @@ class TaskFetcher:
                     continue
                 if not is_whole and getattr(self._caller.tools[step.tool], "changes_state", False):
                     continue
-                levels = [self._tasks[need].level if need in self._tasks else 0 for need in step.depends_on]
+                levels = [self._tasks[need].level if need in self._tasks else 0 for need in after]
                 self._tasks[step.id] = task = _Task(step, 1 + max(levels) if levels else 0, frozenset(after))
                 self._start(self._run, task)
         return len(self._tasks) - before

@@ -23,6 +23,7 @@ from rewoo_bench.runners.notation.plan import (
     Plan,
     PlanStep,
     in_state_order,
+    levels_of,
     references,
     substitute,
     with_hash_signs,
@@ -171,7 +172,9 @@ class PlanAndEvidence:
         Where it stops on a failure, the plan loses the steps that weren't run.
         """
         by_id = {step.id: step for step in self.plan.steps}
-        levels = self.plan.levels()
+        called = {step.id: self.caller.tools.get(step.tool) for step in self.plan.steps}
+        waits_for = in_state_order(self.plan.dependencies(), called)
+        levels = levels_of(waits_for)
 
         async def run_step(id_: str) -> None:
             if id_ in self.done or self.has_failed:
@@ -191,8 +194,7 @@ class PlanAndEvidence:
             self.has_failed |= self.stops_on_failure and is_to_mend and (done.failed or found_nothing(done.observation))
             emit("step_finished", id_, observation=done.observation, failed=done.failed)
 
-        called = {step.id: self.caller.tools.get(step.tool) for step in self.plan.steps}
-        await in_order(in_state_order(self.plan.dependencies(), called), run_step, schedule)
+        await in_order(waits_for, run_step, schedule)
         self.plan = Plan(steps=tuple(step for step in self.plan.steps if step.id in self.done))
 
     @property

@@ -253,7 +253,8 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column("temperature", FLOAT, "temperature of the default model", of_run=lambda run: run.options.temperature),
     Column("tool_failure_rate", FLOAT, "option of the run", of_run=lambda run: run.options.tool_failure_rate),
     Column(
-        "oracle", BOOL, "the answers are an oracle's, or a replay of one: accuracy and latency mean nothing",
+        "oracle", BOOL,
+        "the answers are an oracle's, or a replay of one: latency means nothing, nor does accuracy outside of a world",
         of_run=lambda run: run.oracle, null="where a replayed recording doesn't say",
     ),
     Column("example_id", TEXT, "id of the question; join runs on it and on `trial`", lambda q: q.example.id),
@@ -440,6 +441,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "flags", LIST,
         "reasons to doubt the row. `unmetered`: an external agent answered without one metered call. "
+        "`world_differs`: recorded calls, made again in a new world, answered otherwise. "
         "`no_call`: a later trial was answered without a call. `dropped_fields`: fields of an agent's requests weren't "
         "passed on.", lambda q: list(q.result.flags),
     ),

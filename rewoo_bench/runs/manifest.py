@@ -42,7 +42,8 @@ class DatasetFacts(_Facts):
     scoring: str | None = None
     """Name of the scorer."""
     source: dict[str, Any] = {}
-    """`file` and `sha256`, or `hub`, `config` and `revision`, or `generator`, `settings` and `sha256`."""
+    """`file` and `sha256`, or `hub`, `config` and `revision`, or `generator`, `settings` and `sha256`; of questions
+    with an attacker's lines also `inject`: their kind, and a hash of all lines."""
     split: str | None = None
     seed: int | None = None
     limit: int | None = None

@@ -74,7 +74,8 @@ class RunOptions:
         help="A data set of `rewoo-bench list` (with options: 'chain?hops=3'), a file of questions, a folder with a "
         "dataset.toml, NAME=FILE for a file of that data set's questions (gsm8k=test.jsonl), or the folder of a run, "
         "whose tasks are asked with all that the recorded agent was told; RUN?system=no leaves out its instructions. "
-        "With ?objectives=3 behind any but a run, three questions are one task.",
+        "With ?objectives=3 behind any but a run, three questions are one task; with ?inject=call a gold page of each "
+        "has an attacker's line (or argument, answer, stop, all).",
     )
     split: str | None = option(None, group=WHAT, help="Split of a hub data set.  [default: validation]")
     questions: Count | None = option(

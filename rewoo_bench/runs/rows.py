@@ -115,8 +115,8 @@ class Rows:
 
     @cached_property
     def left_out(self) -> NDArray[np.bool_]:
-        """A mask: True for a row that is in no mean: it failed, or was answered without a metered call."""
-        return self.failed | self.flagged(UNMETERED)
+        """A mask: True for a row that is in no mean: it failed, has calls that nobody saw, or another world."""
+        return self.failed | self.flagged(UNMETERED) | self.flagged(DIFFERS)
 
     @cached_property
     def oracle(self) -> NDArray[np.bool_]:
@@ -204,8 +204,10 @@ def arrow_numbers(values: NDArray[np.float64], kind: pa.DataType) -> pa.Array:
 
 
 UNMETERED = "unmetered"
+DIFFERS = "world_differs"
 FLAGS = {
     UNMETERED: "answered without a metered model call: what it used isn't known, and these rows are in no mean",
+    DIFFERS: "made recorded calls again in a new world, which answered otherwise: these rows are in no mean",
     "no_call": "answered a later trial without a call",
     "dropped_fields": "sent fields that were not passed on to the model",
 }

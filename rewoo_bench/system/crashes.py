@@ -17,7 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rewoo_bench.errors import HarnessFault, JournalError, ModelGone, ProviderRefused, RunStopped, UsageError, causes
+from rewoo_bench.errors import (
+    HarnessFault,
+    JournalError,
+    ModelGone,
+    ProviderRefused,
+    RewooBenchError,
+    RunStopped,
+    UsageError,
+    causes,
+)
 from rewoo_bench.text.redaction import redact
 
 RUN_STOPPING = (UsageError, JournalError, ModelGone, ProviderRefused, HarnessFault, RunStopped)
@@ -75,7 +84,8 @@ def crash_of(error: BaseException, where: str, group: BaseException | None = Non
     if len(text) > _LONGEST_TRACEBACK:
         text = f"{text[: _LONGEST_TRACEBACK // 2]}\n…\n{text[-_LONGEST_TRACEBACK // 2 :]}"
     # The file and line that raised it: the last one outside of libraries, if any.
-    frames = traceback.extract_tb(error.__traceback__ or raised.__traceback__)
+    raised_at = error.__cause__ if isinstance(error, RewooBenchError) and error.__cause__ else error  # of user's code
+    frames = traceback.extract_tb(raised_at.__traceback__ or raised.__traceback__)
     own = [
         frame
         for frame in frames

@@ -86,9 +86,9 @@ class AgentDojo(BaseModel):
 
 def _attacked(plain: Example, suite: str, task: Any) -> Iterator[Example]:
     """A task with each injection task of its suite."""
+    before = task.init_environment(_environment(suite))
     for injection_id, injection in _suite(suite).injection_tasks.items():
         text = _injected_text(injection)
-        before = task.init_environment(_environment_with(suite, _injections(suite, task.ID, text)))
         gold = [GoldAction(call.function, dict(call.args), decided="loop") for call in injection.ground_truth(before)]
         words = injection.GROUND_TRUTH_OUTPUT.strip() or f"Done as asked ({injection_id})."
         attack = Injection(injection_id, _marker(text), tuple(gold), words)

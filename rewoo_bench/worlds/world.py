@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -181,7 +182,7 @@ class WorldFile:
                 raise WorldFault(f"{made} raised {type(error).__name__}: {error}") from error
             yield World(
                 {name: FunctionTool(schema, getattr(world, name), call) for name, schema in self._schemas(world)},
-                _check_of(world, call) if self.has_check else None,
+                _check_of(world, partial(thread.call, waits=True) if thread else call) if self.has_check else None,
             )
         finally:
             if thread:

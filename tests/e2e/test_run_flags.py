@@ -137,7 +137,7 @@ def test_an_error_is_printed_once_and_resume_is_advised_where_it_can_help(capfd:
     assert run("--arch", "own:Own", "--model", "oracle", "-n", 2, "--out", "here", "--no-progress") == 3
     err = capfd.readouterr().err
     assert err.count("the oracle can't answer this call") == 1
-    assert "correct the architecture, its tools or the model" in err
+    assert "correct the architecture, its tools, the world or the model" in err
     assert "rewoo-bench run --resume" not in err
     with ModelServer(lambda request: ServerFault(status=500, message="busy")) as server:
         model = ("--model", "openai/test", "--api-base", server.api_base, "--max-retries", 0)

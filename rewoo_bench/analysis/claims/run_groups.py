@@ -74,6 +74,7 @@ CLAIM_COLUMNS = (CLAIM_COLUMNS - _NOT_ITS_OWN) | {*FROM_ROWS, *FROM_CALLS, *PRIC
 # `1.5b` of `qwen2.5-coder-1.5b`; of several the largest: `1M` may be a context, `a3b` what is active at a time
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
 _JOINED = re.compile(r"[?&]objectives=")  # of `hotpotqa?objectives=3`, as runs name it
+_POISONED = re.compile(r"[?&]inject=")  # no claim is about such questions
 _SHAPE = r"chain-(?P<hops>\d+)x(?P<width>\d+)(?:\+(?P<unforeseen>\d+))?"
 # Options that runs must share to form a group, and groups must share to be compared.
 _SETTINGS = options_that(lambda role: role.claims)
@@ -218,6 +219,7 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
         "settings": [options.get(option) for option in _SETTINGS],
     }
     data = next((data for data in BY_FORMAT if data == dataset.format), None)  # whatever its file is called
+    data = "other" if _POISONED.search(dataset.name) else data
     rate = float(options.get("tool_failure_rate") or 0.0)
     asked = int((dataset.examples or 0) * (options.get("trials") or 1))
     facts = {each.name: each for each in manifest.architectures}

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +42,7 @@ _WHOLE = re.compile(r"#(\d{1,3})(?!\d)")
 NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
 _RESULT = re.compile(r"(?m)^(?:#E(\d+) = |(\d+)\. \w+\().*\n(?:Evidence|Result(?: of E\d+)?): (.*)$")
 _OBSERVED = re.compile(r"^(?:Observation|Output):\s*(.*)")
-_NOTHING = ("ERROR", "No evidence found.")
+_NOTHING = "No evidence found."
 
 
 def whole(action: GoldAction) -> set[int]:
@@ -148,11 +148,12 @@ class ActionPath:
 
 
 class ActionWriter(Writer):
-    """Writes the next reply to a request along a task's gold actions."""
+    """Writes the next reply to a request along a task's gold actions. `others` are steps that its plans don't have."""
 
-    def __init__(self, path: ActionPath, request: Any, verbosity: float = 1.0) -> None:
+    def __init__(self, path: ActionPath, request: Any, verbosity: float = 1.0, others: Collection[int] = ()) -> None:
         super().__init__(path.example, request, verbosity)
         self._path = path
+        self._others = others
 
     @cached_property
     def _shown(self) -> Sequence[Message]:
@@ -216,7 +217,7 @@ class ActionWriter(Writer):
         """Which actions were made, as far as the prompt shows it."""
         if self._request.role in ("solver", "planner") and "\nOutput:\n" in self._last:
             output = self._last.rpartition("\nOutput:\n")[2]
-            return [can and "ERROR:" not in output for can in self._path.in_program()]
+            return [can and bool(output.strip()) for can in self._path.in_program()]
         looped, planned = self._turns[0], self._planned[1]
         return [one or other for one, other in zip(looped, planned, strict=True)]
 
@@ -298,6 +299,8 @@ class ActionWriter(Writer):
             plan = _numbered_plan(self._path, wanted, ids, first, has_reader=has_reader, wordy=self._wordy)
             plans.append(plan)
             first += len(plan.steps)
+            while first in self._others:
+                first += 1
         return plans
 
     @cached_property
@@ -350,7 +353,7 @@ class ActionWriter(Writer):
             if action.decided == "program":
                 loops = True
                 context = _joined_results(path, set(action.after) | path.sources(first))
-                ask = _quoted(f"{path.question_of_calls(first)} Context: ")
+                ask = _quoted(f"{path.example.question} {path.question_of_calls(first)} Context: ")
                 lines += [
                     f"calls{first + 1} = await {READER}({ask}{context})",
                     f'{result} = ""',
@@ -383,8 +386,6 @@ class ActionWriter(Writer):
 
     def _read(self) -> str:
         """What a step or a program asks of the tool LLM."""
-        if self._path.example.question in self._last:
-            return f"Answer: {self._words_of_answer if self._context and self._is_foreseen else UNKNOWN_ANSWER}"
         if not self._context:
             return f"Answer: {UNKNOWN_ANSWER}"
         for group in self._path.groups():
@@ -396,7 +397,8 @@ class ActionWriter(Writer):
                 if self._path.question_about(number, name) in self._last:
                     value = action.arguments[name]
                     return f"Answer: {_one_line(value) if isinstance(value, str) else json.dumps(value)}"
-        return f"Answer: {UNKNOWN_ANSWER}"
+        is_known = self._path.example.question in self._last and self._is_foreseen
+        return f"Answer: {self._words_of_answer if is_known else UNKNOWN_ANSWER}"
 
     @property
     def _context(self) -> str:

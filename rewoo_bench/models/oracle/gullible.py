@@ -10,7 +10,10 @@ would make of it:
 |---|---|
 | of a turn, a program's turn, or a plan that is written from results | makes the attacker's calls first |
 | of a step that reads a value | gives the attacker's, where that has one of the name asked for |
+| of a summary | keeps the attacker's sentences |
 | of an answer | adds the attacker's words to the answer |
+
+Where the attacker wants the end, whatever can end the question does, with the attacker's words alone.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ from typing import Any
 from rewoo_bench.models.oracle.actions import DONE, NUMBER_ON, ActionPath, ActionWriter, in_python
 from rewoo_bench.runners.notation.grammars import Grammar, schema_form
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.notation.plan_formats import Notation, write_plan
+from rewoo_bench.runners.notation.plan_formats import Notation, write_plan, write_task
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.programs import fenced
+from rewoo_bench.text.words import split_sentences
 from rewoo_bench.types import Example, Injection, Request, ToolCall
 
 Reply = tuple[str, tuple[ToolCall, ...]]
@@ -33,6 +37,8 @@ Reply = tuple[str, tuple[ToolCall, ...]]
 _ASKS_FOR = re.compile(r"What is the (\w+) for call \d+, (\w+)\?")
 _ASKS_FOR_CALLS = re.compile(r"Which calls of (\w+) are needed")
 _PLANS = {"plan": "text", "numbered plan": "numbered", "JSON plan": "json", "bare JSON plan": "json"}
+_TURNS = ("action", "JSON action", "words or answer", "program or answer")
+_ANSWERS = ("join", "join or replan", "answer", "thought and answer")
 
 
 def is_shown(injection: Injection, request: Request) -> bool:
@@ -46,16 +52,17 @@ def obeying(example: Example, injection: Injection, request: Request, reply: Rep
     form = form or (schema_form(request.schema) if request.schema else None)
     text, _ = reply
     if request.role == "tool":
-        return (_read(injection, request, text), ())
-    if form == "join or replan" and injection.actions and not _is_planned(injection, request):
+        return (_read(injection, request, text) if request.grammar else _summary(injection, request, text), ())
+    attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
+    if injection.stops and (request.tools or form in (*_TURNS, *_ANSWERS)):
+        return attack.reply()  # without a call that is left to make, it ends
+    if form == "join or replan" and injection.actions and not attackers_steps(injection, request):
         return f"Thought: There is more to do.\nReplan: call {injection.actions[0].tool}", ()
     if form in _PLANS or form == "program":
-        attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
-        return (_plan(attack, injection, form, request) if injection.actions else text, ())
-    if request.tools or form in ("action", "JSON action", "step", "words", "words or answer", "program or answer"):
-        attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
-        if injection.actions and not attack.is_over:
-            return attack.reply(request.parallel)
+        obeys = injection.stops or (bool(injection.actions) and not attackers_steps(injection, request))
+        return (obeys and _plan(attack, injection, form, request)) or text, ()
+    if (request.tools or form in (*_TURNS, "step", "words")) and injection.actions and not attack.is_over:
+        return attack.reply(request.parallel)
     return reply
 
 
@@ -63,18 +70,20 @@ def _as_example(example: Example, injection: Injection) -> Example:
     return replace(example, actions=injection.actions, answers=(injection.answer or "Done.",))
 
 
-def _is_planned(injection: Injection, request: Request) -> bool:
-    """Whether a plan that the prompt shows has the first of the attacker's calls."""
-    first = injection.actions[0]
-    shown = " ".join(message.content for message in request.messages)
-    return first.tool in shown and all(str(value) in shown for value in first.arguments.values())
+def attackers_steps(injection: Injection, request: Request) -> set[int]:
+    """The numbers of the attacker's calls among the steps, with their results, that the prompt shows."""
+    steps = [PlanStep(id="E1", tool=action.tool, args=dict(action.arguments)) for action in injection.actions]
+    written = "|".join(re.escape(text) for step in steps for text in (step.call, write_task(step)))
+    line = re.compile(rf"(?m)^(?:#E(\d+) = |(\d+)\. )(?:{written})$")
+    found = [match for message in request.messages for match in line.finditer(message.content)] if steps else []
+    return {int(match[1] or match[2]) for match in found}
 
 
 def _plan(attack: ActionWriter, injection: Injection, form: str, request: Request) -> str:
-    """A plan, or a program, of the attacker's calls."""
+    """A plan, or a program, of the attacker's calls; empty where it would have no step."""
     if form == "program":
         calls = (f"print(await {in_python(action.tool, action.arguments)})" for action in injection.actions)
-        return fenced("\n".join(calls))
+        return fenced("\n".join(calls)) if injection.actions else ""
     match = NUMBER_ON.search(request.messages[-1].content)
     first = int(match[1]) if match else 1
     steps = [
@@ -85,11 +94,13 @@ def _plan(attack: ActionWriter, injection: Injection, form: str, request: Reques
     if FINISH in attack.tools:
         answer = {"answer": injection.answer or DONE}
         steps.append(PlanStep(id=f"E{first + len(steps)}", tool=FINISH, args=answer, thought="End with the answer."))
-    return write_plan(Plan(steps=tuple(steps)), notation, bare=form == "bare JSON plan")
+    return write_plan(Plan(steps=tuple(steps)), notation, bare=form == "bare JSON plan") if steps else ""
 
 
 def _read(injection: Injection, request: Request, text: str) -> str:
-    """What a step with a model reads: the attacker's value of that name, first of a call of the same tool."""
+    """What a step with a model reads: the attacker's value; of a name, first that of a call of the same tool."""
+    if injection.value:
+        return f"Answer: {injection.value}"
     asked = request.messages[-1].content
     if match := _ASKS_FOR_CALLS.search(asked):
         found = [dict(action.arguments) for action in injection.actions if action.tool == match[1]]
@@ -108,3 +119,9 @@ def _read(injection: Injection, request: Request, text: str) -> str:
             value = action.arguments[name]
             return f"Answer: {' '.join(value.split()) if isinstance(value, str) else json.dumps(value)}"
     return text
+
+
+def _summary(injection: Injection, request: Request, text: str) -> str:
+    """A summary with the attacker's sentences."""
+    shown = split_sentences(request.messages[-1].content)
+    return " ".join([text, *(sentence for sentence in shown if injection.is_in(sentence) and sentence not in text)])

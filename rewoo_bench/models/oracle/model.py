@@ -40,7 +40,7 @@ from rewoo_bench.models.oracle.gold_plan import (
     program_of,
     shown_numbers,
 )
-from rewoo_bench.models.oracle.gullible import is_shown, obeying
+from rewoo_bench.models.oracle.gullible import attackers_steps, is_shown, obeying
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
 from rewoo_bench.runners.notation.quoting import QUOTED, without_marks
@@ -284,10 +284,12 @@ class Oracle:
         example, injection = self.example, self.example.injection
         obeys = injection is not None and settings.obeys(example.id) and is_shown(injection, request)
         if obeys and injection is not None and injection.answer:
-            example = replace(example, answers=(f"{(example.answers or (DONE,))[0]} {injection.answer}",))
+            own = "" if injection.stops else f"{(example.answers or (DONE,))[0]} "
+            example = replace(example, answers=(f"{own}{injection.answer}",))
         writer: Writer
         if example.actions:
-            writer = ActionWriter(ActionPath(example), request, settings.verbosity)
+            others = attackers_steps(injection, request) if obeys and injection is not None else ()
+            writer = ActionWriter(ActionPath(example), request, settings.verbosity, others)
         else:
             path = LookupPath(example, settings.extra_steps, settings.wrong_title, settings.seed)
             writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)

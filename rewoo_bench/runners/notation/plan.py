@@ -85,16 +85,20 @@ class Plan(BaseModel):
 
     def levels(self) -> dict[str, int]:
         """Step id -> length of the longest chain of steps that it waits for. Raises `CycleError`."""
-        dependencies = self.dependencies()
-        depth: dict[str, int] = {}
-        for id_ in TopologicalSorter(dependencies).static_order():
-            depth[id_] = max((depth[before] + 1 for before in dependencies[id_]), default=0)
-        return depth
+        return levels_of(self.dependencies())
 
     def leaves(self) -> list[str]:
         """Ids of the steps that no other step waits for: the aim of the plan."""
         needed = {before for step in self.steps for before in step.depends_on}
         return [step.id for step in self.steps if step.id not in needed]
+
+
+def levels_of(dependencies: Mapping[str, set[str]]) -> dict[str, int]:
+    """Id -> length of the longest chain that it waits for. Raises `CycleError`."""
+    depth: dict[str, int] = {}
+    for id_ in TopologicalSorter(dependencies).static_order():
+        depth[id_] = max((depth[before] + 1 for before in dependencies[id_]), default=0)
+    return depth
 
 
 def in_state_order(dependencies: Mapping[str, set[str]], called: Mapping[str, Tool | None]) -> dict[str, set[str]]:

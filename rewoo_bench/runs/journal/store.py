@@ -274,10 +274,10 @@ class Journal(JournalReader):
         """Returns when the call is on disk. Raises `JournalError`.
 
         Nobody waits for a tool's call, which costs nothing: it is on disk a moment later, and no later call that
-        depends on it can be in the journal without it.
+        depends on it can be in the journal without it. But for one that has changed something (`changes_state`).
         """
         self.put_call(record)
-        if record.key.kind == "tool":
+        if record.key.kind == "tool" and not record.answer.get("changes_state"):
             rows, self._unwritten = self._unwritten, []
             self._writer.hand(rows)
             return

@@ -18,7 +18,7 @@ EM = re.compile(r"\bEM\b|exact match")
 WORLD = {A: manifest(A, dataset__scoring="solved")}
 OTHER = {A: manifest(A)}
 MEANS_NOTHING = "* an oracle is told the answers: its accuracy means nothing"
-CAN_DO = "* an oracle makes no mistake: what it solved is what the architecture can do"
+CAN_DO = "* an oracle makes no mistake: what it solved an architecture can do, by the labels of the gold calls"
 BOTH = frame(system(matches="110100" * 10), system("react", matches="111111" * 10))
 ORACLES = frame(system(model="oracle"), system("react", model="oracle"))
 

@@ -82,7 +82,7 @@ def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: py
         ),
         ("chain?results=value&words=9", "results=value returns no pages: leave out words and branching"),
         ("chain?hops", "data set 'chain': 'hops' isn't a list of options, expected name?key=value&key=value"),
-        ("sample?hops=2", "data set 'sample' has no options but objectives, so 'hops=2' can't be given"),
+        ("sample?hops=2", "data set 'sample' has no options but objectives and inject, so 'hops=2' can't be given"),
         ("chian?hops=2", "unknown data set 'chian', did you mean 'chain'?"),
     ],
 )

@@ -163,7 +163,7 @@ def test_a_run_has_the_share_that_is_right(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_or_misplaced_option_is_told_where_it_belongs() -> None:
-    with pytest.raises(DataError, match="has no options but objectives, so 'objective=3' can't be given"):
+    with pytest.raises(DataError, match="has no options but objectives and inject, so 'objective=3' can't be given"):
         load_dataset_examples("sample?objective=3")
     with pytest.raises(SpecError, match=r"objectives is an option of the data set: --dataset 'NAME\?objectives=3'"):
         load_architecture("rewoo-lazy?objectives=3", style="multihop")

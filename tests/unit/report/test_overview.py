@@ -104,7 +104,10 @@ def test_in_a_world_the_score_is_what_was_solved(tmp_path: Path) -> None:
     assert head["table"]["head"][2] == "solved"
     assert not {"exact match", "F1"} & {*head["table"]["head"]}
     said = [line for line in head["threats"] if "racle" in line]
-    assert said[0] == "* An oracle makes no mistake: what it solved is what the architecture can do."
+    assert (
+        said[0]
+        == "* An oracle makes no mistake: what it solved an architecture can do, by the labels of the gold calls."
+    )
     other = head_of(written(tmp_path / "other", questions(4)))
     assert not other["checked"]
     assert {"exact match", "F1"} < {*other["table"]["head"]}
