@@ -40,6 +40,7 @@ from rewoo_bench.config.specs import (
     validated,
 )
 from rewoo_bench.errors import SpecError, unknown
+from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.prompts import Prompts, read_prompt, read_prompts
 from rewoo_bench.system.files import is_file
 from rewoo_bench.text.argument_checks import take_values
@@ -54,6 +55,7 @@ WITHOUT = " without "
 MAX_EXEMPLARS, SOLVER_EXEMPLARS, TOOLS = "max_exemplars", "solver_exemplars", "tools"  # options that are no settings
 OBJECTIVES = "objectives"
 MAP_TOKENS = "map_tokens"  # the setting that counts for each question of a task
+_NEWER = ("quote_evidence", "frozen_arguments")
 _AGENT_NAME = re.compile(r"(?=[\w.-]*[a-z])([A-Za-z0-9][\w.-]*)=")
 
 
@@ -125,7 +127,7 @@ class Architecture:
             "name": self.name,
             **{key: value for key, value in optional.items() if value},
             "runner": short_name(self.spec.runner),
-            "settings": self.settings.model_dump() if self.settings else self.spec.settings,
+            "settings": _without_newer(self.settings.model_dump()) if self.settings else self.spec.settings,
             "tools": {name: tool.model_dump(exclude_defaults=True) for name, tool in self.spec.tools.items()},
             "exemplars": {name: len(shots) for name, shots in self.prompts.exemplars.items()},
             "prompts_sha256": self.prompts.digest,
@@ -135,6 +137,12 @@ class Architecture:
             },
             **({"parents": parents} if parents else {}),
         }
+
+
+def _without_newer(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings without the newer ones that are off, as in the manifests of earlier runs."""
+    kept = {key: value for key, value in settings.items() if key not in _NEWER or value}
+    return {key: _without_newer(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 def load_architecture(
@@ -361,6 +369,8 @@ def _assembled(
     """The architecture; its class is made with its prompts, its settings and `more`."""
     kind = _runner_class(spec, where)
     settings = _settings(kind, spec, overrides, where)
+    if getattr(settings, "quote_evidence", False):
+        tool_prompts = {name: f"{text}\n\n{QUOTED}" for name, text in tool_prompts.items()}
     try:
         runner = kind(prompts, settings, **more) if settings else kind(prompts)
     except SpecError as error:

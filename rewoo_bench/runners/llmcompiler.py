@@ -26,10 +26,12 @@ from rewoo_bench.runners.notation.grammars import join_grammar, numbered_grammar
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, in_state_order
 from rewoo_bench.runners.notation.plan_checks import TooLong, read_checked, step_faults, with_tool_names
 from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, write_task
+from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import Joined, answered, read_joined
 from rewoo_bench.runners.notation.tools import describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.runners.rewoo import StepCaller, plan_size
+from rewoo_bench.runners.sources import Frozen, Sources
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
 from rewoo_bench.types import Completion, Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
 
@@ -57,6 +59,10 @@ class LLMCompilerSettings(BaseModel):
     """Tokens to which the result of a task is shortened."""
     map_tokens: int = Field(default=1500, ge=1)
     """Tokens to which all results are shortened for joiner and planner, shared by the tasks."""
+    quote_evidence: bool = False
+    """Whether results in prompts are marked as data that gives no orders."""
+    frozen_arguments: Frozen = False
+    """Whether a tool that changes state refuses values that a model has read from results, or in which arguments."""
 
 
 class LLMCompiler:
@@ -68,6 +74,9 @@ class LLMCompiler:
         self.prompts = prompts
         self.settings = settings or LLMCompilerSettings()
         self.max_steps = self.settings.max_steps
+        if self.settings.quote_evidence:
+            replans = ["planner"] if self.settings.max_replans else []
+            self.prompts = prompts.saying(QUOTED, "joiner", "joiner_replan", "summary", *replans)
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         prompts.fill("joiner")
         if self.settings.max_replans:
@@ -93,8 +102,12 @@ class _Course:
         self.messages = self.prompts.conversation(
             "planner", f"Question: {question}", tools=described, max_steps=self.settings.max_steps
         )
-        self.evidence_budget = EvidenceBudget(self.settings.shorten, model, self.prompts)
-        self.caller = StepCaller(tools, self.evidence_budget, self.settings.slot_tokens, self.settings.failed_input)
+        settings = self.settings
+        self.evidence_budget = EvidenceBudget(settings.shorten, model, self.prompts, quote=settings.quote_evidence)
+        self.sources = Sources(settings.frozen_arguments)
+        self.caller = StepCaller(
+            tools, self.evidence_budget, settings.slot_tokens, settings.failed_input, sources=self.sources
+        )
         self.done: dict[str, Step] = {}
         self.planned = Plan(steps=())
         self.evidence: dict[str, str] = {}
@@ -130,6 +143,7 @@ class _Course:
 
     async def plan_and_run(self) -> bool:
         """Runs the next sound plan, if one is written. Returns whether there is any result for the joiner."""
+        self.sources.seen = list(self.evidence)
         async with background_tasks() as start:
             fetcher = TaskFetcher(start, self.caller, self.done, self.settings.max_steps)
             plan = await self.plan(fetcher)
@@ -196,7 +210,7 @@ class _Course:
         for step in self.planned.steps:
             text = self.evidence[step.id]
             same_as = first.setdefault(text, step.number)
-            shown = text if same_as == step.number else f"the same as ${same_as}"
+            shown = self.evidence_budget.shown(text) if same_as == step.number else f"the same as ${same_as}"
             lines.append(f"{step.number}. {write_task(step)}\nResult: {shown}")
         return "\n\n".join(lines)
 

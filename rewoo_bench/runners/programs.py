@@ -19,7 +19,7 @@ import atexit
 import importlib.util
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,15 +28,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from rewoo_bench.errors import SpecError
-from rewoo_bench.events import at_place, emit
-from rewoo_bench.runners.notation.arguments import Arguments, show_call
-from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.replies import names_answer
-from rewoo_bench.runners.notation.tools import Function, Observation, call_tool, functions
-from rewoo_bench.runners.prompts import EvidenceBudget
+from rewoo_bench.runners.program_calls import LONGEST_FAULT, ProgramTools, ToolUse, TooManyCalls
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
 from rewoo_bench.text.model_output import check_text, excerpt
-from rewoo_bench.types import Step, Tool
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -52,12 +47,10 @@ if TYPE_CHECKING:
 LONGEST_PROGRAM = 100_000  # characters
 _MOST_PRINTED = 100_000  # bytes of one program
 _LONGEST_VALUE = 100_000  # characters of the last expression's value
-_LONGEST_FAULT = 500  # characters of an exception's message
 _MOST_WORKERS = 512
 _SESSIONS_OF_WORKER = 100  # after which it is replaced: a program's memory may stay with it
 _GRACE_S = 10.0  # until a worker that doesn't keep its limits is ended from outside
 _RECURSION = 200  # calls deep
-_CALL_TOOL = "call_tool"
 _PRELUDE = "import asyncio\nfrom asyncio import gather\nToolError = RuntimeError"
 _NOT_SUPPORTED = "NotImplementedError: The monty syntax parser does not yet support "
 _WAITS = re.compile(  # unlike `tokenize` it is linear, also where a string has no end
@@ -130,86 +123,6 @@ class Outcome:
     def shown(self) -> str:
         """Output and fault, as a model sees them."""
         return "\n".join(filter(None, (self.output, self.fault and f"ERROR: {self.fault}")))
-
-
-class TooManyCalls(Exception):
-    """A program wants more tool calls than are allowed."""
-
-
-@dataclass(slots=True)
-class ToolUse:
-    """A call of a tool in a program. It begins when the program waits for it."""
-
-    id: str
-    function: Function
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    place: str
-    step: Step | None = None
-    """What came of it; None before it begins."""
-    level: int = 0
-    """Depth in the program: one more than that of the calls whose results it had when this one began."""
-
-
-class ProgramTools:
-    """The tools of a question as functions of its programs, and the calls that were made."""
-
-    def __init__(
-        self, tools: Mapping[str, Tool], evidence_budget: EvidenceBudget, *, slot_tokens: int, max_calls: int
-    ) -> None:
-        self.functions = functions(tools)
-        self.max_calls = max_calls
-        self.thought = ""
-        """Of the calls to come."""
-        self._evidence_budget = evidence_budget
-        self._slot_tokens = slot_tokens
-        self._uses: list[ToolUse] = []
-        self.level = 0
-        """Of the next call."""
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """The calls that have begun, in the order in which the programs have them."""
-        return tuple(use.step for use in self._uses if use.step is not None)
-
-    def called(self, name: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-        """The name and the arguments of a call; `call_tool("search", {…})` is one of `Search`, as in FastMCP."""
-        if name != _CALL_TOOL or name in self.functions or not args or not isinstance(args[0], str):
-            return name, args
-        names = {each.tool.name: name for name, each in self.functions.items()}
-        written = spellings_of(tuple(names)).spelt(args[0])
-        return names.get(written, written), args[1:]
-
-    def use(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: str) -> ToolUse:
-        """A new call, which hasn't begun. Raises `TooManyCalls`."""
-        if len(self._uses) >= self.max_calls:
-            raise TooManyCalls(f"it wants more than {self.max_calls} tool calls ({place})")
-        self._uses.append(ToolUse(f"E{len(self._uses) + 1}", function, args, kwargs, place))
-        return self._uses[-1]
-
-    async def call(self, use: ToolUse) -> Step:
-        """Makes the call, whose result is shortened. A fault of the tool or of the arguments is a failed step."""
-        tool, fault, thought = use.function.tool, "", self.thought
-        arguments: Arguments
-        try:
-            arguments = use.function.arguments(use.args, use.kwargs)
-        except ValueError as error:
-            fault, arguments = str(error), ", ".join([*map(excerpt, use.args), *use.kwargs])[:_LONGEST_FAULT]
-        argument = show_call(arguments)
-        use.step = Step(use.id, thought, tool.name, argument, failed=True)
-        emit("step_started", use.id, tool=tool.name, argument=argument)
-        with at_place(use.place, use.level):
-            if fault:
-                wanted = f"{use.function.name} is called as {use.function.signature}"
-                observation = Observation(f"ERROR: {fault}; {wanted}", failed=True)
-            else:
-                observation = await call_tool(tool, arguments)
-            text = await self._evidence_budget.shortened(
-                use.id, observation.text, query=f"{thought} {argument}", max_tokens=self._slot_tokens
-            )
-        use.step = Step(use.id, thought, tool.name, argument, text, observation.failed)
-        emit("step_finished", use.id, observation=text, failed=observation.failed)
-        return use.step
 
 
 class Programs:
@@ -331,6 +244,7 @@ class ProgramSession:
         self._sources[f"<python-input-{len(self._sources) + 1}>"] = name, program.encode()
         known = self.tools.functions
         is_waiting = waits(program)
+        self.tools.sources.begin(program)
         async with background_tasks() as start:
             calls = _PendingCalls(self, start)
             try:
@@ -410,7 +324,7 @@ class ProgramSession:
         elif said.removeprefix("RuntimeError: ") in self._raised:
             said = said.removeprefix("RuntimeError: ")
         said = " ".join(said.split())
-        cut = said if len(said) <= _LONGEST_FAULT else f"{said[:_LONGEST_FAULT]}…"
+        cut = said if len(said) <= LONGEST_FAULT else f"{said[:LONGEST_FAULT]}…"
         return f"{cut} (line {lines[-1]})" if lines else cut
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -27,9 +27,12 @@ from typing import Any, Literal, cast
 
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place
+from rewoo_bench.runners.notation.arguments import Arguments
+from rewoo_bench.runners.notation.plan import substitute
+from rewoo_bench.runners.notation.quoting import quoted
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.text.words import bm25, index_terms, split_sentences
-from rewoo_bench.types import Message, Model, Request, Step
+from rewoo_bench.types import Message, Model, Request, Step, Tool
 
 Exemplar = tuple[Message, ...]
 
@@ -60,6 +63,11 @@ class Prompts:
         except (KeyError, ValueError) as error:
             known = ", ".join(f"${value}" for value in values) or "none"
             raise SpecError(f"prompt {name!r}: placeholder {error}; known placeholders: {known}") from None
+
+    def saying(self, sentence: str, *names: str) -> Prompts:
+        """These prompts, of which the named ones end with a sentence."""
+        texts = {name: f"{text.rstrip()}\n\n{sentence}" if name in names else text for name, text in self.texts.items()}
+        return replace(self, texts=texts)
 
     def shots(self, name: str) -> list[Message]:
         """The exemplars of the prompt `name`, one after the other, as messages; none where it has none."""
@@ -148,8 +156,11 @@ class EvidenceBudget:
     `llm` asks the question's model for a summary, which is metered like any other call.
     """
 
-    def __init__(self, shorten: Shorten, model: Model, prompts: Prompts) -> None:
+    def __init__(self, shorten: Shorten, model: Model, prompts: Prompts, *, quote: bool = False) -> None:
         self.shorten = shorten
+        self.quote = quote
+        self.shown: Callable[[str], str] = quoted if quote else str
+        """A result as prompts show it."""
         self.cuts: list[dict[str, Any]] = []
         self._model = model
         self._prompts = prompts
@@ -165,12 +176,18 @@ class EvidenceBudget:
         elif self.shorten == "sentences":
             kept = nearest_sentences(text, query, max_tokens)
         else:
-            messages = [self._prompts.system("summary"), Message("user", f"Looking for: {query}\n\n{text}")]
+            asked = f"Looking for: {self.shown(query)}\n\n{self.shown(text)}"  # the query may have results in it
+            messages = [self._prompts.system("summary"), Message("user", asked)]
             with at_place("summary"):
                 completion = await self._model.complete(Request(messages, role="tool", max_tokens=max_tokens))
             kept, _ = truncate(completion.text.strip() or text, max_tokens)
         self.cuts.append({"slot": slot, "at": where, "tokens": size, "kept": count_tokens(kept)})
         return kept
+
+    def fill(self, args: Arguments, results: Mapping[str, str], tool: Tool | None) -> Arguments:
+        """`args` with results in the place of references; a tool that asks a model gets them as prompts show them."""
+        shown = self.shown if getattr(tool, "asks_model", False) else str
+        return substitute(args, {slot: shown(text) for slot, text in results.items()})
 
     async def all_shortened(self, steps: Sequence[Step], max_tokens: int) -> dict[str, str]:
         """The evidence of steps within `max_tokens`: slots that are too long share the tokens that short ones leave."""

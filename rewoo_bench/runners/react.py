@@ -27,6 +27,7 @@ from rewoo_bench.runners.notation.grammars import action_grammar, action_schema
 from rewoo_bench.runners.notation.plan import substitute
 from rewoo_bench.runners.notation.plan_checks import with_tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_action
+from rewoo_bench.runners.notation.quoting import QUOTED, quoted
 from rewoo_bench.runners.notation.replies import FINISH, Action, answer_in, parse_action
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
@@ -58,6 +59,8 @@ class ReActSettings(BaseModel):
     """How an observation that is too long is shortened."""
     observation_tokens: int = Field(default=200, ge=1)
     """Tokens to which an observation is shortened."""
+    quote_evidence: bool = False
+    """Whether results in prompts are marked as data that gives no orders."""
 
 
 class ReActLoop:
@@ -72,6 +75,8 @@ class ReActLoop:
         self.prompts = prompts
         self.settings = settings or self.Settings()
         self.max_steps = self.settings.max_steps
+        if self.settings.quote_evidence:
+            self.prompts = prompts.saying(QUOTED, self.prompt, "summary")
         prompts.fill(self.prompt, **dict.fromkeys(self.placeholders, ""))  # a wrong one is found before a question
         check_shorten(self.settings.shorten, prompts)
 
@@ -88,7 +93,9 @@ class ReActTurns:
         self._settings = loop.settings
         self.tools = tools
         self._notation = loop.notation
-        self._evidence_budget = EvidenceBudget(loop.settings.shorten, model, loop.prompts)
+        self.evidence_budget = EvidenceBudget(
+            loop.settings.shorten, model, loop.prompts, quote=loop.settings.quote_evidence
+        )
         self._done: list[tuple[object, ...]] = []  # by each turn
         self._is_nudged = False
 
@@ -104,7 +111,7 @@ class ReActTurns:
             observation = Observation(
                 f"ERROR: no tool {excerpt(tool)!r}; the tools are: {', '.join(self.tools)}", failed=True
             )
-        text = await self._evidence_budget.shortened(
+        text = await self.evidence_budget.shortened(
             id_, observation.text, query=f"{thought} {argument}", max_tokens=self._settings.observation_tokens
         )
         emit("step_finished", id_, observation=text, failed=observation.failed)
@@ -114,7 +121,7 @@ class ReActTurns:
         """Adds the steps of a turn; returns their observations as the model is to see them."""
         self.steps += steps
         self._done.append(tuple((step.tool or step.thought, step.argument, step.observation) for step in steps))
-        seen = [step.observation for step in steps]
+        seen = [self.evidence_budget.shown(step.observation) for step in steps]
         if self._settings.repeat_guard == "nudge" and not self._is_nudged and first_repetition(self._done) is not None:
             self._is_nudged = True
             seen[-1] += NUDGE
@@ -132,7 +139,7 @@ class ReActTurns:
         """How the question ended; an answer at the step limit is partial."""
         emit("answered", answer=answer)
         partial = stop_reason == "step_limit" and answer is not None
-        notes = {"partial_answer": partial, "cuts": self._evidence_budget.cuts}
+        notes = {"partial_answer": partial, "cuts": self.evidence_budget.cuts}
         return Trajectory(answer, stop_reason, tuple(self.steps), replans=replans, notes=notes)
 
 
@@ -155,7 +162,8 @@ class ReAct(ReActLoop):
         )
         for step in before:
             turn_before = Action(step.thought, step.tool or "", step.argument).as_turn()
-            messages += [Message("assistant", turn_before), Message("user", f"Observation: {step.observation}")]
+            seen = turns.evidence_budget.shown(step.observation)
+            messages += [Message("assistant", turn_before), Message("user", f"Observation: {seen}")]
         repairs = 0
         for turn in range(1, self.settings.max_steps + 1):
             id_ = self.step_id(turn)
@@ -250,7 +258,10 @@ class JsonReAct(ReAct):
             ) from None
         if step.tool not in tools:
             raise ActionError(f"There is no tool {excerpt(step.tool)!r}. The tools are: {', '.join(tools)}.")
-        results = {each.id: each.observation for each in done if not each.failed}
+        quotes = self.settings.quote_evidence and getattr(tools[step.tool], "asks_model", False)
+        results = {
+            each.id: quoted(each.observation) if quotes else each.observation for each in done if not each.failed
+        }
         if missing := [need for need in step.depends_on if need not in results]:
             raise ActionError(f"There is no result of {missing[0]}; there are: {', '.join(results) or 'none'}.")
         arguments = substitute(step.args, results)

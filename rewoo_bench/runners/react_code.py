@@ -21,9 +21,11 @@ from pydantic import Field
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
+from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.notation.tools import describe_functions
-from rewoo_bench.runners.programs import Programs, ProgramTools, fenced, read_turn
+from rewoo_bench.runners.program_calls import ProgramTools
+from rewoo_bench.runners.programs import Programs, fenced, read_turn
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, check_shorten
 from rewoo_bench.runners.react import NUDGE, RepeatGuard, longest_path
 from rewoo_bench.runners.rewoo_code import ProgramSettings
@@ -60,6 +62,8 @@ class ReActCode:
         self.settings = settings or ReActCodeSettings()
         self.max_steps = self.settings.max_steps
         self.programs = Programs(self.settings.timeout_s, self.settings.memory_mb)
+        if self.settings.quote_evidence:
+            self.prompts = prompts.saying(QUOTED, "agent", "summary")
         prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         check_shorten(self.settings.shorten, prompts)
 
@@ -74,7 +78,7 @@ class ReActCode:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
         settings = self.settings
-        budget = EvidenceBudget(settings.shorten, model, self.prompts)
+        budget = EvidenceBudget(settings.shorten, model, self.prompts, quote=settings.quote_evidence)
         called = ProgramTools(tools, budget, slot_tokens=settings.slot_tokens, max_calls=settings.max_calls)
         turns: list[dict[str, str]] = []
         messages = self.prompts.conversation(
@@ -114,6 +118,7 @@ class ReActCode:
                     )
                 turns.append({"text": text, "output": outcome.output, "fault": outcome.fault})
                 done.append((program, seen))
+                seen = budget.shown(seen)
                 is_repeated = first_repetition(done) is not None
                 if is_repeated and settings.repeat_guard == "stop":
                     return end(None, "repeated")

@@ -30,7 +30,7 @@ from pydantic import model_validator
 
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
-from rewoo_bench.runners.notation.plan import in_state_order, substitute
+from rewoo_bench.runners.notation.plan import in_state_order
 from rewoo_bench.runners.notation.plan import references as named_in
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.prompts import Prompts
@@ -176,7 +176,8 @@ async def _act_at_once(
         given: Arguments = dict(numbered[id_].arguments)
         if not fault:
             known = {need: steps[need] for need in needs[id_]}
-            given = substitute(arguments[id_], {need: step.observation for need, step in known.items()})
+            results = {need: step.observation for need, step in known.items()}
+            given = turns.evidence_budget.fill(arguments[id_], results, called[id_])
             if failed := [need for need, step in known.items() if step.failed]:
                 fault = f"not run, since {_signs(failed)} failed"
         name = str(turn) if len(calls) == 1 else f"{turn}.{number}"

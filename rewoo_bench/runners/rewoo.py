@@ -29,9 +29,11 @@ from rewoo_bench.runners.notation.plan import (
     with_hash_signs,
 )
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
+from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations, gives_up
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools, found_nothing
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
+from rewoo_bench.runners.sources import Frozen, Sources
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.text.tokens import truncate
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
@@ -52,6 +54,9 @@ class StepCaller:
     failed_input: Literal["skip", "pass"] = "skip"
     show_errors: bool = True
     errors: dict[str, str] = field(default_factory=dict)
+    sources: Sources = field(default_factory=Sources)
+    refused: set[str] = field(default_factory=set)
+    """Steps that a tool has refused the arguments of (sources.py)."""
 
     def failed_inputs(self, step: PlanStep, done: Mapping[str, Step]) -> list[str]:
         """The failed inputs that a step is skipped for."""
@@ -59,20 +64,26 @@ class StepCaller:
 
     async def call(self, step: PlanStep, done: Mapping[str, Step], level: int) -> Step:
         """The step's result; `done` has its inputs, `level` is its depth in the plan."""
-        args = substitute(step.args, {need: done[need].observation for need in step.depends_on})
-        argument = show_call(args)
+        tool, budget = self.tools[step.tool], self.evidence_budget
+        args = budget.fill(step.args, {need: done[need].observation for need in step.depends_on}, tool)
+        refusal = self.sources.refusal(step, tool)
+        argument = with_hash_signs(show_call(step.args)) if refusal else show_call(args)
         emit("step_started", step.id, tool=step.tool, argument=argument)
         with at_place(step.id, level):
             if failed := self.failed_inputs(step, done):
                 observation = Observation(f"ERROR: not run, since #{failed[0]} failed", failed=True)
+            elif refusal:
+                self.refused.add(step.id)
+                observation = Observation(f"ERROR: {refusal}", failed=True)
             else:
-                observation = await call_tool(self.tools[step.tool], args)
+                observation = await call_tool(tool, args)
             if observation.failed and not self.show_errors:
                 self.errors[step.id], _ = truncate(observation.text, self.slot_tokens)
                 observation = Observation(NO_EVIDENCE, failed=True)
-            text = await self.evidence_budget.shortened(
+            text = await budget.shortened(
                 step.id, observation.text, query=f"{step.thought} {argument}", max_tokens=self.slot_tokens
             )
+        self.sources.add(step, tool, is_summary=budget.shorten == "llm" and text != observation.text)
         return Step(step.id, step.thought, step.tool, argument, text, observation.failed)
 
 
@@ -126,6 +137,10 @@ class ReWOOSettings(BaseModel):
     """Tokens to which all evidence for the solver, or for a new plan, is shortened, shared by the slots."""
     solver_evidence: Literal["all", "unread"] = "all"
     """What the solver sees: every result, or those that no `LLM` step has read, and of the others what was read."""
+    quote_evidence: bool = False
+    """Whether results in prompts are marked as data that gives no orders."""
+    frozen_arguments: Frozen = False
+    """Whether a tool that changes state refuses values that a model has read from results, or in which arguments."""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,7 +190,8 @@ class PlanAndEvidence:
             else:
                 done = await self.caller.call(step, self.done, levels[id_])
             self.done[id_] = done
-            self.has_failed |= self.stops_on_failure and (done.failed or found_nothing(done.observation))
+            is_to_mend = id_ not in self.caller.refused  # another plan's call would be refused too
+            self.has_failed |= self.stops_on_failure and is_to_mend and (done.failed or found_nothing(done.observation))
             emit("step_finished", id_, observation=done.observation, failed=done.failed)
 
         await in_order(waits_for, run_step, schedule)
@@ -233,6 +249,9 @@ class ReWOO:
         self.prompts = prompts
         self.settings = settings or ReWOOSettings()
         self.max_steps = self.settings.max_steps
+        if self.settings.quote_evidence:
+            replans = ["planner"] if self.settings.replan == "on_failure" else []
+            self.prompts = prompts.saying(QUOTED, "solver", "summary", *replans)
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         if self.settings.replan == "on_failure":
             prompts.fill("replan", results="", next="")
@@ -271,8 +290,11 @@ class ReWOO:
         """
         settings = self.settings
         tools = tools if settings.solver else {**tools, FINISH: Finish()}
-        budget = EvidenceBudget(settings.shorten, model, self.prompts)
-        caller = StepCaller(tools, budget, settings.slot_tokens, settings.failed_input, settings.show_errors)
+        budget = EvidenceBudget(settings.shorten, model, self.prompts, quote=settings.quote_evidence)
+        sources = Sources(settings.frozen_arguments)
+        caller = StepCaller(
+            tools, budget, settings.slot_tokens, settings.failed_input, settings.show_errors, sources=sources
+        )
         planned = PlanAndEvidence(caller, stops_on_failure=settings.replan == "on_failure")
         described = describe_tools(tools, settings.notation)
         messages = self.prompts.conversation(
@@ -305,6 +327,7 @@ class ReWOO:
                 if not planned.has_failed or attempt == settings.max_replans:
                     break
                 planned.has_failed = False
+                sources.seen = list(planned.done)
                 asked = f"{await self._results(planned)}\n\nQuestion: {question}"
             messages += [Message("assistant", completion.text), Message("user", asked)]
         if not planned.plan.steps and plan is not None and settings.invalid_plan == "run":
@@ -337,7 +360,7 @@ class ReWOO:
         with at_place(f"replan {len(planned.drafts)}"):
             steps = [replace(step, observation=errors.get(step.id, step.observation)) for step in planned.steps]
             shown = await budget.all_shortened(steps, self.settings.map_tokens)
-        lines = [f"#{step.id} = {step.call}\nResult: {shown[step.id]}" for step in planned.plan.steps]
+        lines = [f"#{step.id} = {step.call}\nResult: {budget.shown(shown[step.id])}" for step in planned.plan.steps]
         return self.prompts.fill("replan", results="\n\n".join(lines), next=f"E{planned.plan.next_number}")
 
     async def solve(self, question: str, planned: PlanAndEvidence, model: Model) -> Trajectory:
@@ -347,13 +370,16 @@ class ReWOO:
             budget = planned.caller.evidence_budget
             shown_steps = [step for step in planned.steps if step.id not in read_in]
             evidence = await budget.all_shortened(shown_steps, self.settings.map_tokens)
-            evidence |= {slot: f"read in #{reader}" for slot, reader in read_in.items()}
+            quoted = {slot: budget.shown(text) for slot, text in evidence.items()}
+            instead = {slot: f"read in #{reader}" for slot, reader in read_in.items()}
+            evidence |= instead
+            quoted |= instead
         first: dict[str, str] = {}  # evidence -> its first slot; the same text is sent once
         parts = []
         for step in planned.plan.steps:
             text = evidence[step.id]
             slot = first.setdefault(text, step.id)
-            shown = text if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
+            shown = quoted[step.id] if slot == step.id or text == NO_EVIDENCE else f"the same as #{slot}"
             parts.append(f"Plan: {step.thought}\n#{step.id} = {step.call}\nEvidence: {shown}")
         found = "\n\n".join(parts) or NO_EVIDENCE
         messages = self.prompts.conversation("solver", f"Question: {question}\n\n{found}\n\nQuestion: {question}")

@@ -17,11 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
+from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import answer_in, answered
 from rewoo_bench.runners.notation.tools import describe_functions
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in
+from rewoo_bench.runners.program_calls import ProgramTools
+from rewoo_bench.runners.programs import Outcome, Programs, fenced, program_in
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
 from rewoo_bench.runners.rewoo import NO_EVIDENCE, plan_size
+from rewoo_bench.runners.sources import Frozen
 from rewoo_bench.types import Hop, Message, Model, Request, StopReason, Tool, Trajectory
 
 _STOP = ["\nQuestion:"]
@@ -42,6 +45,8 @@ class ProgramSettings(BaseModel):
     """Tokens to which the result of a tool is shortened."""
     map_tokens: int = Field(default=1500, ge=1)
     """Tokens to which the output of a program is shortened."""
+    quote_evidence: bool = False
+    """Whether results in prompts are marked as data that gives no orders."""
 
 
 class ReWOOCodeSettings(ProgramSettings):
@@ -53,6 +58,8 @@ class ReWOOCodeSettings(ProgramSettings):
     """New planner calls after a program that can't be parsed."""
     solver: bool = True
     """Whether a solver answers; else the value of the program's last expression is the answer, or its last line."""
+    frozen_arguments: Frozen = False
+    """Whether a tool that changes state refuses values that don't stand in the program, or in which arguments."""
 
 
 class ReWOOCode:
@@ -65,6 +72,8 @@ class ReWOOCode:
         self.settings = settings or ReWOOCodeSettings()
         self.max_steps = self.settings.max_steps
         self.programs = Programs(self.settings.timeout_s, self.settings.memory_mb)
+        if self.settings.quote_evidence:
+            self.prompts = prompts.saying(QUOTED, "solver", "summary")
         prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
         if self.settings.solver:
             prompts.fill("solver")
@@ -81,8 +90,14 @@ class ReWOOCode:
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where no program can be parsed it ends as `invalid_plan`."""
         settings = self.settings
-        budget = EvidenceBudget(settings.shorten, model, self.prompts)
-        called = ProgramTools(tools, budget, slot_tokens=settings.slot_tokens, max_calls=settings.max_steps)
+        budget = EvidenceBudget(settings.shorten, model, self.prompts, quote=settings.quote_evidence)
+        called = ProgramTools(
+            tools,
+            budget,
+            slot_tokens=settings.slot_tokens,
+            max_calls=settings.max_steps,
+            frozen=settings.frozen_arguments,
+        )
         drafts: list[dict[str, Any]] = []
         program, outcome = "", Outcome("", is_readable=False)
         messages = self.prompts.conversation(
@@ -125,7 +140,7 @@ class ReWOOCode:
             output = await budget.shortened(
                 "output", outcome.shown, query=question, max_tokens=settings.map_tokens, where="map"
             )
-        found = f"Program:\n{fenced(program)}\nOutput:\n{output or NO_EVIDENCE}"
+        found = f"Program:\n{fenced(program)}\nOutput:\n{budget.shown(output or NO_EVIDENCE)}"
         messages = self.prompts.conversation("solver", f"Question: {question}\n\n{found}\n\nQuestion: {question}")
         emit("solver_started")
         with at_place("solver"):

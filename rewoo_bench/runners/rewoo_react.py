@@ -49,6 +49,8 @@ class ReWOOReActSettings(BaseModel):
     """The guard of ReAct's turns, in place of `react.repeat_guard`."""
     gaps: tuple[Gap, ...] = ("invalid_plan", "empty_slot", "unknown")
     """The gaps that ReAct is called for."""
+    quote_evidence: bool = False
+    """Whether results in prompts of both are marked as data that gives no orders."""
 
 
 class ReWOOReAct:
@@ -58,10 +60,11 @@ class ReWOOReAct:
 
     def __init__(self, prompts: Prompts, settings: ReWOOReActSettings | None = None) -> None:
         self.settings = settings or ReWOOReActSettings()
-        given = self.settings.model_dump(include={"max_steps", "map_tokens", "slot_tokens"}, exclude_none=True)
+        both = {"quote_evidence": True} if self.settings.quote_evidence else {}
+        given = self.settings.model_dump(include={"max_steps", "map_tokens", "slot_tokens"}, exclude_none=True) | both
         self.rewoo = ReWOO(prompts, self.settings.rewoo.model_copy(update=given))
         self.max_steps = self.rewoo.max_steps
-        guard = self.settings.model_dump(include={"repeat_guard", "observation_tokens"}, exclude_none=True)
+        guard = self.settings.model_dump(include={"repeat_guard", "observation_tokens"}, exclude_none=True) | both
         self.react = ReAct(prompts, self.settings.react.model_copy(update=guard))
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:

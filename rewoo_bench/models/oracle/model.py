@@ -43,6 +43,7 @@ from rewoo_bench.models.oracle.gold_plan import (
 from rewoo_bench.models.oracle.gullible import attackers_steps, is_shown, obeying
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
+from rewoo_bench.runners.notation.quoting import QUOTED, without_marks
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.programs import fenced
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_prompt, count_tokens
@@ -277,6 +278,9 @@ class Oracle:
         if self.example is None:
             raise ModelError("the oracle has no gold chain; the evaluator has to give it each question's")
         settings, messages = self.settings, request.messages
+        if any(QUOTED in message.content for message in messages):
+            plain = [replace(message, content=without_marks(message.content)) for message in messages]
+            request = replace(request, messages=plain)
         example, injection = self.example, self.example.injection
         obeys = injection is not None and settings.obeys(example.id) and is_shown(injection, request)
         if obeys and injection is not None and injection.answer:

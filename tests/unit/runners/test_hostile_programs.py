@@ -13,7 +13,8 @@ from parts import Told, toolbox
 from processes import children
 
 from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, program_in
+from rewoo_bench.runners.program_calls import ProgramTools
+from rewoo_bench.runners.programs import Outcome, Programs, program_in
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel
 

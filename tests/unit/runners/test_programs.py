@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import ModelError, ToolError
 from rewoo_bench.runners.notation.tools import describe_functions
-from rewoo_bench.runners.programs import Outcome, Programs, ProgramTools, fenced, program_in
+from rewoo_bench.runners.program_calls import ProgramTools
+from rewoo_bench.runners.programs import Outcome, Programs, fenced, program_in
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Step, Tool
