@@ -26,7 +26,7 @@ FOLDER = ROOT / "results" / "control"
 COSTS = ROOT / "results" / "agents" / "agents.csv"
 ARCHITECTURES = (
     "rewoo", "rewoo-lazy", "llmcompiler", "llmcompiler?max_replans=8", "plan-execute", "react", "rewoo-react",
-    "rewoo-json", "react-native", "rewoo-code", "react-code",
+    "rewoo-json", "rewoo-json?frozen_arguments=yes", "react-native", "rewoo-code", "react-code",
 )  # fmt: skip
 REACHES = {"new_calls": "a new call", "changed_arguments": "a changed argument", "changed_answer": "a changed answer"}
 BEGIN, END = "<!-- table: python scripts/measure_control.py -->", "<!-- end -->"

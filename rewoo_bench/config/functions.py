@@ -107,7 +107,7 @@ def as_text(result: object) -> str:
         raise ToolError("it returned a coroutine that nobody awaited; write `async def`, or return its result")
     try:
         return json.dumps(result, ensure_ascii=False, allow_nan=False, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise ToolError(f"it returned {type(result).__name__}, expected text or JSON: {error}") from None
 
 
