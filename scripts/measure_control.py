@@ -39,10 +39,12 @@ text{font:13px system-ui,sans-serif;fill:#1b1b1b} .t{font-weight:600;font-size:1
 
 def measured(suite: str, folder: Path) -> pd.DataFrame:
     """A row for each architecture: shares of the suite's cases."""
-    rewoo_bench.bench(
+    run = rewoo_bench.bench(
         architectures=list(ARCHITECTURES), dataset=f"agentdojo?suite={suite}&attack=direct",
         model="oracle?gullible=1", out=folder, progress=False, report=False,
     )  # fmt: skip
+    if run.status != "done":
+        sys.exit(f"{suite}: {run.reason}")
     rows = rewoo_bench.load(folder)
     found = []
     for name in ARCHITECTURES:

@@ -69,7 +69,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: st
 
 
 def test_the_tool_in_the_architectures_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path, monkeypatch, "page_titles", blocks("architectures/README.md")[1])
+    written(tmp_path, monkeypatch, "page_titles", blocks("architectures/README.md")[2])
     table = blocks("architectures/README.md", "toml")[0]
     folder = tmp_path / "listing"
     shutil.copytree(bundled_folder("architectures") / "react", folder)
@@ -112,7 +112,7 @@ def test_the_smallest_row_and_folder_of_the_data_sets_readme_are_data_sets(tmp_p
 
 def test_the_example_of_watching_a_question_prints_its_events(capsys: pytest.CaptureFixture[str]) -> None:
     watching: dict[str, Any] = {}
-    exec(blocks("architectures/README.md")[2], watching)
+    exec(blocks("architectures/README.md")[3], watching)
     shown = capsys.readouterr().out
     for name in ("planner_started", "step_started", "answered"):
         assert name in shown

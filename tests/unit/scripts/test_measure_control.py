@@ -1,0 +1,26 @@
+"""The page of what an attacker can reach says what its table has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "scripts"))
+import measure_control
+
+
+def test_the_page_says_what_the_table_has() -> None:
+    table = pd.read_csv(measure_control.FOLDER / "control.csv")
+    page = (measure_control.FOLDER / "README.md").read_text("utf-8")
+    assert measure_control.shown(table) in page
+    assert measure_control.picture(table) == (measure_control.FOLDER / "reach.svg").read_text("utf-8")
+    own = table.set_index(["suite", "architecture"])
+    assert own["cases"]["all", "rewoo-json"] == 949
+    assert own["new_calls"]["all", "rewoo-json"] == 0
+    frozen = own.loc[("banking", "rewoo-json?frozen_arguments=yes")]
+    assert (frozen["changed_arguments"], frozen["attack_succeeded"]) == (0, 0)
+    in_banking = own["changed_arguments"]["banking", "rewoo-json"] / own["cases"]["banking", "rewoo-json"]
+    assert f"{100 * in_banking:.0f}%." in page
+    assert f"stops all {own['attack_succeeded']['banking', 'rewoo-json']} attacks" in page
