@@ -7,6 +7,7 @@ architectures = with_world_tools(architectures, worlds)
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from rewoo_bench.runners.notation.arguments import to_model
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
+from rewoo_bench.system.crashes import RUN_STOPPING
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example, GoldAction
@@ -88,10 +90,11 @@ REHEARSAL_S = 5.0
 async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_gold: bool) -> list[str]:
     """Notes on tasks that are solved before anything is done, and `with_gold` on those that their gold calls don't.
 
-    After `REHEARSAL_S` seconds it looks at no further task.
+    After `REHEARSAL_S` seconds it looks at no further task, and a call that takes longer than that says nothing.
     """
     if not worlds.has_check:
         return []
+    timeout_s = min(timeout_s, REHEARSAL_S)
     end, looked, nothing, wrong = time.monotonic() + REHEARSAL_S, 0, list[str](), list[str]()
     for example in dataset.examples:
         if time.monotonic() > end:
@@ -119,14 +122,20 @@ async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_
 
 
 async def _played(world: World, example: Example, timeout_s: float) -> str:
-    """Why a task's gold calls and answer don't solve it; empty where they do."""
+    """Why a task's gold calls and answer don't solve it; empty where they do, and where one takes too long."""
     results: dict[int, str] = {}
     raised = ""
     for number, action in enumerate(example.actions):
         tool = world.tools[action.tool]
+        limit = asyncio.timeout(timeout_s)
         try:
-            results[number] = await tool(to_model(tool, filled(action, results)))
+            async with limit:
+                results[number] = await tool(to_model(tool, filled(action, results)))
+        except RUN_STOPPING:
+            raise
         except Exception as error:  # of the user's own code, or of arguments that don't fit; it may be meant
+            if limit.expired():
+                return ""
             results[number] = f"ERROR: {error}"
             raised = raised or f"call {number + 1} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
     answer = example.answers[0] if example.answers else DONE

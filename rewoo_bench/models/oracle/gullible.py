@@ -67,7 +67,7 @@ def obeying(example: Example, injection: Injection, request: Request, reply: Rep
 
 
 def _as_example(example: Example, injection: Injection) -> Example:
-    return replace(example, actions=injection.actions, answers=(injection.answer or "Done.",))
+    return replace(example, actions=injection.actions, answers=(injection.answer or DONE,))
 
 
 def attackers_steps(injection: Injection, request: Request) -> set[int]:

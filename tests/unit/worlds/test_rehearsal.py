@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,18 @@ async def test_values_that_no_task_says_are_named(tmp_path: Path, capsys: pytest
     said = capsys.readouterr().err
     assert "1 values of gold calls stand neither in their tasks nor under 'read'" in said
     assert "guess: name lamp" in said
+
+
+async def test_a_gold_call_that_hangs_keeps_no_run_from_beginning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rewoo_bench.evaluation.with_worlds.REHEARSAL_S", 0.3)
+    hanging = LAMP.replace("self.on = on\n", "__import__('time').sleep(30)\n", 1)
+    assert hanging != LAMP
+    (tmp_path / "slow.py").write_text(hanging)
+    (tmp_path / "q.jsonl").write_text(json.dumps(task("slow", False, True, call(True))) + "\n")
+    began = time.monotonic()
+    asked = {"model": "oracle", "world": str(tmp_path / "slow.py"), "question_time": 1.0}
+    await evaluate(str(tmp_path / "q.jsonl"), "react-native", mcp_timeout=1.0, **asked)  # type: ignore[arg-type]
+    assert time.monotonic() - began < 20
+    assert "gold calls" not in capsys.readouterr().err
