@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import combinations, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from rewoo_bench.analysis.comparison_tables import Comparison, System
-from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, paired, reference, way_round
+from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, both_did, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
 from rewoo_bench.analysis.summary import bounded, is_checked, summaries_of
@@ -122,7 +122,8 @@ def compare(
                 cautions += _across_forms({a: same[a], b: same[b]})
                 facts = {"oracle": bool(oracles & {a, b}), "checked": checked}
                 pairs.append(paired(dataset, (a, same[a]), (b, same[b]), **facts))
-            priced += [_under(dataset, price, same, sides) for price in under]
+            of_done = oracles if checked else set()
+            priced += [_under(dataset, price, same, sides, of_done) for price in under]
             for system in own_systems:
                 cautions += _cautions(system)
             warnings |= dict.fromkeys(cautions)
@@ -174,8 +175,13 @@ def _even_price(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
     return price if 0 <= price <= 1 else math.nan
 
 
-def _under(dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Sequence[tuple[str, str]]) -> Under:
-    """The dollars of aligned rows under a price, and the ratios of pairs (a, b)."""
+def _under(
+    dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Sequence[tuple[str, str]], of_done: Set[str]
+) -> Under:
+    """The dollars of aligned rows under a price, and the ratios of pairs (a, b).
+
+    Of a pair with a system `of_done` the ratio is of the rows that both have right (`paired`).
+    """
     tariff, usd, cached, pairs = price.tariff, dict[str, Floats](), dict[str, Floats](), []
     kept = {label: ~own.left_out for label, own in systems.items()}
     for label, own in systems.items():
@@ -183,6 +189,8 @@ def _under(dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Seq
     questions = {label: own.question for label, own in systems.items()}
     for a, b in sides:
         both = kept[a] & kept[b]
+        if {a, b} & of_done:
+            both = both & both_did(systems[a], systems[b])
         if not usd[a][both].any():
             continue
         ratio, even_at = ratio_of_means(usd[a][both], usd[b][both], clusters=questions[a][both]), math.nan

@@ -174,7 +174,7 @@ def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bo
     effects = _differences(rows_a, rows_b, clusters)
     answered = None
     if not without_calls:
-        did = (rows_a["exact_match"] == 1) & (rows_b["exact_match"] == 1)
+        did = both_did(rows_a, rows_b)
         if not (oracle and checked):
             effects += _ratios(rows_a, rows_b, clusters, oracle)
         elif did.any():
@@ -192,6 +192,12 @@ def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bo
         checked=checked,
         done=right if oracle and checked else None,
     )
+
+
+def both_did(a: Rows, b: Rows) -> NDArray[np.bool_]:
+    """A mask of aligned rows: True where both are right."""
+    mask: NDArray[np.bool_] = (a["exact_match"] == 1) & (b["exact_match"] == 1)
+    return mask
 
 
 def _differences(a: Rows, b: Rows, clusters: NDArray[Any] | None) -> list[Effect]:

@@ -42,7 +42,7 @@ def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[fl
         said, some = [(0.0, f"Without a mistake {did}, by what their gold calls say.")], "where both did, "
     if tokens := figures.get("total_tokens"):
         said.append((tokens.p_holm, _amount(tokens, pair, some.capitalize(), "took", "tokens")))
-    if pair.done is None and (ratios := _under_prices(pair, under)):
+    if ratios := _under_prices(pair, under):
         said.append(_dollars_under(pair, ratios))
     elif dollars := figures.get("cost_usd"):
         where = f"At {pricing.name}{some and f', {some}'}" if pricing.name else some.capitalize()

@@ -91,6 +91,9 @@ async def test_costs_are_of_the_tasks_that_both_did(tmp_path: Path) -> None:
     tokens = results.to_frame().set_index(["example_id", "architecture"])["total_tokens"]
     by_hand = tokens["known", "react-native"] / tokens["known", "rewoo-json"]
     assert pair["total_tokens"].interval.estimate == pytest.approx(by_hand)
+    dollars = rewoo_bench.compare(results, prices=["none", "openai"]).under
+    for each in dollars:  # the second task, which the plan leaves undone, is in no ratio of theirs either
+        assert [two.ratio.n for two in each.pairs] == [1]
     sentences = verdict(pair, rewoo_bench.compare(results).pricing)
     said = "Without a mistake rewoo-json did 1 of 2 tasks, and react-native 2, by what their gold calls say."
     assert sentences[0] == said
