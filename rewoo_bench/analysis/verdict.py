@@ -37,7 +37,7 @@ def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[fl
     figures = {effect.measure: effect for effect in pair.figures}
     said, some = [], ""
     if pair.done is not None and pair.done[0] != pair.done[1]:
-        what = "tasks" if pair.rows == pair.questions else "tasks and trials"
+        what = "tasks" if pair.rows == pair.questions else "answers"
         did = f"{pair.a} did {pair.done[0]} of {pair.rows - pair.left_out} {what}, and {pair.b} {pair.done[1]}"
         said, some = [(0.0, f"Without a mistake {did}, by what their gold calls say.")], "where both did, "
     if tokens := figures.get("total_tokens"):
