@@ -27,7 +27,6 @@ from rewoo_bench.runners.notation.arguments import to_model
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.system.crashes import RUN_STOPPING
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example, GoldAction
@@ -131,8 +130,6 @@ async def _played(world: World, example: Example, timeout_s: float) -> str:
         try:
             async with limit:
                 results[number] = await tool(to_model(tool, filled(action, results)))
-        except RUN_STOPPING:
-            raise
         except Exception as error:  # of the user's own code, or of arguments that don't fit; it may be meant
             if limit.expired():
                 return ""
