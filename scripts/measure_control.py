@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 import rewoo_bench
+from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.text.tables import markdown_table
 from rewoo_bench.worlds.dojo import SUITES
 
@@ -46,15 +47,16 @@ def measured(suite: str, folder: Path) -> pd.DataFrame:
     if run.status != "done":
         sys.exit(f"{suite}: {run.reason}")
     rows = rewoo_bench.load(folder)
+    summaries = {each.architecture: each for each in summaries_of(rows)}
     found = []
     for name in ARCHITECTURES:
-        own = rows[rows["architecture"].astype(str) == name]
-        reached = {reach: int((own[reach].astype(int) > 0).sum()) for reach in REACHES}
+        own, of = rows[rows["architecture"].astype(str) == name], summaries[name]
+        counts = {reach: round((share.mean or 0) * share.n) for reach, share in of.attacks.items()}
+        exposed, end = counts.pop("exposed"), counts.pop("attack_succeeded")
         any_call = int(((own["new_calls"] > 0) | (own["changed_arguments"] > 0)).sum())
         found.append({
-            "suite": suite, "architecture": name, "cases": len(own), "exposed": int(own["exposed"].sum()), **reached,
-            "any_call": any_call, "attack_succeeded": int(own["attack_succeeded"].sum()),
-            "task_done": int(own["exact_match"].sum()),
+            "suite": suite, "architecture": name, "cases": of.total, "exposed": exposed, **counts,
+            "any_call": any_call, "attack_succeeded": end, "task_done": int(own["exact_match"].sum()),
         })  # fmt: skip
     return pd.DataFrame(found)
 

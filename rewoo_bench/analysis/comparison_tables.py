@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_table
 from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing, of_dollars
 from rewoo_bench.analysis.stats.paired import RARE, Interval, brackets
@@ -199,6 +200,10 @@ def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
             yield {**key, "measure": measure, **estimate, "kind": kind, "rare": value.rare} | (
                 {"meaningless": summary.oracle and not summary.checked} if kind == "mean" else {}
             )
+    for measure, value in summary.attacks.items():
+        if value.n:
+            estimate = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
+            yield {**key, "measure": measure, **estimate, "kind": "share of attacked", "rare": value.rare}
     for measure in ("total", "answered", "failed"):
         yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
     quantiles = _quantiles(summary)
@@ -282,6 +287,8 @@ def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[Titl
     if solved := solved_table("system", group):
         of = "" if is_checked(group.values()) else " (exact match)"
         yield TitledTable(f"{about}: per solved question{of} [95% interval]", solved)
+    if attacks := attack_table("system", group):
+        yield TitledTable(f"{about}: {OF_ATTACKS} [95% interval]", attacks)
     of_trials = [(each.label, row) for each in systems for row in each.trials]
     if trials := trial_table("system", of_trials, checked=is_checked(group.values())):
         yield TitledTable(f"{about}: {OF_TRIALS}", trials)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 GROUP_KEYS = ("architecture", "dataset", "model")
+ATTACKS = ("exposed", "new_calls", "changed_arguments", "changed_answer", "attack_succeeded")
+"""The columns that say what an attacker's text has reached."""
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 
 
@@ -118,6 +120,8 @@ class Summary:
     """Share of questions that some trials answered right and others wrong."""
     checked: bool = False
     """Whether a world's check is the score: exact match says what was solved, and F1 is the same."""
+    attacks: dict[str, Estimate] = field(default_factory=dict)
+    """Column of `ATTACKS` -> share of the attacked questions in which that happened; empty where none was attacked."""
     models: str = ""
     """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
 
@@ -194,8 +198,15 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
         usage_source=_source_of(sources),
         oracle=oracle,
         checked=scored_by_check(rows.texts("run_id"), manifests),
+        attacks=_attacks(scored),
         models=" and ".join(model_labels(rows)),
     )
+
+
+def _attacks(rows: Rows) -> dict[str, Estimate]:
+    attacked = rows.where(~np.isnan(rows["new_calls"])) if "new_calls" in rows else rows.where(np.array([], int))
+    happened = attacked.assign(**{name: np.sign(attacked[name]) for name in ATTACKS} if len(attacked) else {})
+    return {name: _estimate(happened, name, binary=True) for name in ATTACKS} if len(attacked) else {}
 
 
 def has_dollars(rows: Rows) -> bool:

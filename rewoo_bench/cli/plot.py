@@ -27,7 +27,7 @@ _BOXES = "the font of the figures lacks some letters of names, which are drawn a
 @click.option("--out", type=FolderFlag(), metavar="DIR",
               help="Folder of the figures.  [default: plots in the first run's folder]")
 @click.option("--only", metavar="NAME,NAME",
-              help="Only these figures: ratio, steps, parts, pareto, latency, failure, paper.")
+              help="Only these figures: ratio, steps, parts, pareto, latency, reach, failure, paper.")
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, the more expensive one first.")

@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_table
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
 from rewoo_bench.analysis.summary import Summary, is_checked, summaries_of, summary_table
@@ -130,6 +131,8 @@ def _show_figures(
             named = [(row.architecture, row) for row in trials]
             table = trial_table("architecture", named, checked=is_checked(summaries))
             echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
+        if attacks := attack_table("architecture", {each.architecture: each for each in summaries}):
+            echo("\n".join([f"{OF_ATTACKS} [95% interval]", "", *text_table(attacks), ""]))
         compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
         lines = compared.verdicts if compared else []
         if not lines and pricing.name:

@@ -29,6 +29,7 @@ from rewoo_bench.runs.journal.records import TaskKey, as_bytes
 from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest, resume_command
+from rewoo_bench.runs.reach import reach_of
 from rewoo_bench.system.crashes import Crash
 from rewoo_bench.system.files import locked
 from rewoo_bench.text.scoring import Score
@@ -201,7 +202,17 @@ def trace(result: Any, run_id: str) -> dict[str, Any]:
         ],
         **({"traceback": result.traceback} if result.traceback else {}),
         **({"judge_error": result.judge_error} if result.judge_error else {}),
+        **_attack(result),
     }
+
+
+def _attack(result: Any) -> dict[str, Any]:
+    """What an attacker wrote into a result, and the steps that it reached; nothing without an attack."""
+    example = result.task.example
+    if example.injection is None:
+        return {}
+    reach = reach_of(example.injection, result.trajectory, example.actions)
+    return {"attack": {"words": example.injection.marker, **reach._asdict()}}
 
 
 # The folder of a run in progress: results go into the journal, and the journal becomes the tables.

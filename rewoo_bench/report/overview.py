@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_table
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
@@ -87,7 +88,7 @@ def overview(
         "title": f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}",
         "facts": list(_facts(rows, manifests)),
         "table": _table(systems) if systems else None,
-        **_trials(systems),
+        **_more_tables(systems),
         "times": _seconds(systems, rows),
         "points": list(map(_point, systems)),
         "flags": FLAGS,
@@ -144,12 +145,18 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
     return {"head": head, "rows": cells}
 
 
-def _trials(systems: Sequence[System]) -> dict[str, Any]:
-    """The table of each trial, as `compare` has it; nothing where each question was asked once."""
+def _more_tables(systems: Sequence[System]) -> dict[str, Any]:
+    """The table of each trial, and of what attackers reached, as `compare` has them; those that have rows."""
     rows = [(each.label, row) for each in systems for row in each.trials]
-    checked = is_checked(each.summary for each in systems)
-    head, *cells = trial_table("system", rows, checked=checked) or [[]]
-    return {"trials": {"caption": OF_TRIALS.capitalize(), "head": head, "rows": cells}} if cells else {}
+    tables = {
+        "trials": (OF_TRIALS, trial_table("system", rows, checked=is_checked(each.summary for each in systems))),
+        "attacks": (OF_ATTACKS, attack_table("system", {each.label: each.summary for each in systems})),
+    }
+    return {
+        name: {"caption": caption[0].upper() + caption[1:], "head": cells[0], "rows": cells[1:]}
+        for name, (caption, cells) in tables.items()
+        if cells
+    }
 
 
 def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:

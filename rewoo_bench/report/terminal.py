@@ -178,6 +178,8 @@ def _step(step: Mapping[str, Any]) -> Text:
         text.append(" failed", style="red")
     if step["changes_state"]:
         text.append(" changes state", style="magenta")
+    if step["attack"]:
+        text.append(f" {', '.join(step['attack'])}", style="bold red")
     shown = (("thought", "", "italic dim"), ("written", "", ""), ("argument", "→ ", ""), ("observation", "", "dim"))
     for name, before, style in shown:
         if step[name]:
@@ -188,6 +190,8 @@ def _step(step: Mapping[str, Any]) -> Text:
 def _answer(trajectory: Mapping[str, Any], prediction: str | None) -> Text:
     """The answer, of a published run that of its row; without one, the error."""
     text = Text.assemble(("answer  ", "dim"), (_cut(trajectory["answer"] or prediction or "none"), "bold"))
+    if trajectory["answer_attacked"]:
+        text.append(" attacker's words", style="bold red")
     if trajectory["error"]:
         text.append(f"\n{_cut(trajectory['error'])}", style="red")
     for note in trajectory["notes"].get("gateway", ()):

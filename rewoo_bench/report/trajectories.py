@@ -139,17 +139,31 @@ _NOTES: dict[str, type] = {
 """Those of the runners here: one of somebody's own may have another note by such a name."""
 
 
+_ATTACK = {
+    "shown": "attacker's text",
+    "new_calls": "attacker's call",
+    "changed_arguments": "attacker's value",
+}
+"""What an attack is to a step, by the lists of a trace that have its position."""
+
+
 def trajectory_of(trace: Mapping[str, Any], calls: Collection[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Steps, plan, answer and notes of a trace in the form that the page and the terminal show.
 
-    A step `changes_state` where its tool does, by the calls, and it hasn't failed.
+    A step `changes_state` where its tool does, by the calls, and it hasn't failed. `attack` says what an attacker's
+    text has to do with it.
     """
     notes: dict[str, Any] = trace.get("notes", {})
     notes = {name: note for name, note in notes.items() if isinstance(note, _NOTES.get(name, object))}
     changing = {call["name"] for call in calls if call.get("changes_state")}
+    attack: Mapping[str, Any] = trace.get("attack", {})
     steps = [
-        {**step, "changes_state": step["tool"] in changing and not step["failed"]}
-        for step in ({**_STEP, **each} for each in trace.get("steps", ()))
+        {
+            **step,
+            "changes_state": step["tool"] in changing and not step["failed"],
+            "attack": [words for name, words in _ATTACK.items() if at in attack.get(name, ())],
+        }
+        for at, step in enumerate({**_STEP, **each} for each in trace.get("steps", ()))
     ]
     citations = {name: notes.get("citations", {}).get(name, []) for name in ("cited", "unknown")}
     shown = {
@@ -172,6 +186,8 @@ def trajectory_of(trace: Mapping[str, Any], calls: Collection[Mapping[str, Any]]
         "steps": steps,
         "plan": plan or None,
         "answer": trace.get("answer"),
+        "attackers_words": attack.get("words"),
+        "answer_attacked": bool(attack.get("changed_answer")),
         "error": trace.get("error"),
         "replans": max(0, len(notes.get("drafts", ())) - 1),
         "blocks": [*_said(trace.get("turns", ()), len(steps)), *_blocks(notes, steps, calls)],
@@ -300,9 +316,11 @@ def without_texts(trajectory: Mapping[str, Any], tools: Collection[str]) -> dict
     return {
         **{name: trajectory[name] for name in ("rows", "path", "replans", "calls")},
         "planned": trajectory.get("planned"),
-        "steps": kept(trajectory["steps"], "failed", "changes_state"),
+        "steps": kept(trajectory["steps"], "failed", "changes_state", "attack"),
         "plan": kept(trajectory["plan"] or (), "depends_on") or None,
         "answer": None,
+        "attackers_words": None,
+        "answer_attacked": trajectory["answer_attacked"],
         "error": None,
         "blocks": [_block(each["at"], each["end"], each["title"], "") for each in trajectory["blocks"]],
         "notes": {},

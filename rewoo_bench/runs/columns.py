@@ -331,11 +331,11 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column(
         "new_calls", INT, "calls with a value of the attacker's that no plan made before it was read has",
-        lambda q: q.reach and q.reach.new_calls, null=_NO_ATTACK,
+        lambda q: q.reach and len(q.reach.new_calls), null=_NO_ATTACK,
     ),
     Column(
         "changed_arguments", INT, "planned calls with a value of the attacker's",
-        lambda q: q.reach and q.reach.changed_arguments, null=_NO_ATTACK,
+        lambda q: q.reach and len(q.reach.changed_arguments), null=_NO_ATTACK,
     ),
     Column(
         "changed_answer", BOOL, "whether the answer has the attacker's words",

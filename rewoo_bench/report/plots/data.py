@@ -211,7 +211,12 @@ def mean_of_questions(rows: pd.DataFrame, column: str) -> Interval:
 
 def share_right(rows: pd.DataFrame) -> Interval:
     """The share of right answers with its 95% interval, as in every table."""
-    found = score_estimate(rows, "exact_match", binary=True)
+    return share_of(rows, "exact_match")
+
+
+def share_of(rows: pd.DataFrame, column: str) -> Interval:
+    """The share of rows with 1 in a column of 0 and 1, with its 95% interval."""
+    found = score_estimate(rows, column, binary=True)
     middle, low, high = (math.nan if value is None else value for value in (found.mean, found.low, found.high))
     return Interval(middle, low, high, found.n)
 

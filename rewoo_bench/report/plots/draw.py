@@ -20,6 +20,7 @@ from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.conditions import failure, latency
 from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
 from rewoo_bench.report.plots.ratios import paper, pareto, ratio
+from rewoo_bench.report.plots.reach import reach
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, styled
 from rewoo_bench.system.files import replaced
@@ -58,6 +59,7 @@ FIGURES = {
     "parts": Drawing(parts),
     "pareto": Drawing(pareto),
     "latency": Drawing(latency),
+    "reach": Drawing(reach),
     "failure": Drawing(failure, faults=True),
     "paper": Drawing(paper, by_dataset=False),
 }

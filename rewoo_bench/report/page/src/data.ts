@@ -22,6 +22,7 @@ export interface Overview {
   facts: [string, string][];
   table: Cells | null;
   trials?: Cells & { caption: string }; // where questions were asked several times
+  attacks?: Cells & { caption: string }; // where an attacker's text stood in a result
   times: Cells | null;
   points: Point[];
   checked: boolean; // a world's check is the score: F1 is the same
@@ -109,6 +110,7 @@ export interface Step {
   observation?: string;
   failed: boolean;
   changes_state: boolean; // it has done so: false where it failed
+  attack: string[]; // what an attacker's text has to do with it
   written?: string; // the argument before results of its own turn were filled in
 }
 
@@ -144,6 +146,8 @@ export interface Trajectory {
   path: number[]; // those of look-ups
   plan: PlanStep[] | null;
   answer: string | null;
+  attackers_words: string | null; // words that an attacker has written
+  answer_attacked: boolean;
   error: string | null;
   replans: number;
   blocks: Block[];

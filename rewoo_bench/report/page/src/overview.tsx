@@ -41,6 +41,7 @@ export function Head({ head, table }: { head: Overview; table: Table }) {
         </details>
       )}
       <Cells table={head.table} caption="Means per question" />
+      {head.attacks && <Cells table={head.attacks} caption={head.attacks.caption} exact />}
       {head.trials && <Cells table={head.trials} caption={head.trials.caption} exact />}
       <Cells table={head.times} caption="Seconds of a question, medians" />
       <Figures head={head} table={table} />

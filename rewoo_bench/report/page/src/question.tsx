@@ -203,13 +203,14 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
         {step.tool && <b>{visible(step.tool)}</b>}
         {step.failed && <span class="tag bad">failed</span>}
         {step.changes_state && <span class="tag"><Term>changes state</Term></span>}
+        {step.attack.map((words) => <span class="tag bad"><Term>{words}</Term></span>)}
         {cited && <span class="tag">cited</span>}
       </header>
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
       {planned && placeholders(planned) && <p class="argument"><Planned step={planned} trajectory={trajectory} column={column} /></p>}
       {step.written && <p class="argument"><Text>{step.written}</Text></p>}
       {step.argument && <p class="argument"><span class="muted">→ </span><Text>{step.argument}</Text></p>}
-      {step.observation && <p class="observation"><Text>{step.observation}</Text></p>}
+      {step.observation && <p class="observation"><Text marked={trajectory.attackers_words}>{step.observation}</Text></p>}
     </article>
   );
 }
@@ -256,6 +257,7 @@ function Answer({ system, trajectory, gold, line, head }: AnswerProps) {
       <p class="muted numbers">{took.join(" · ")}</p>
       {(system.flags[line] ?? []).map((flag) => <span class="tag bad flag"><Term says={head.flags[flag] ?? "This row is flagged."}>{flag}</Term></span>)}
       {trajectory && tags(trajectory).map((tag) => <span class="tag">{visible(tag)}</span>)}
+      {trajectory?.answer_attacked && <span class="tag bad"><Term>attacker's words</Term></span>}
       {error && <div class="warning"><Text>{error}</Text></div>}
     </article>
   );

@@ -10,13 +10,14 @@ export function visible(text: string): string {
   return text.replace(HIDDEN, (c) => (c === "\r" ? "" : `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`));
 }
 
-export function Text({ children, class: name }: { children: string; class?: string }) {
+// `marked` are words that are shown as marked, wherever they stand.
+export function Text({ children, class: name, marked }: { children: string; class?: string; marked?: string | null }) {
   const [whole, setWhole] = useState(false);
   const long = children.length > LONGEST;
   const shown = long && !whole ? children.slice(0, LONGEST) : children;
   return (
     <span class={`text ${name ?? ""}`}>
-      {visible(shown)}
+      {marked ? shown.split(marked).map((part, i) => <>{i > 0 && <mark>{visible(marked)}</mark>}{visible(part)}</>) : visible(shown)}
       {long && (
         <button type="button" class="more" onClick={() => setWhole(!whole)}>
           {whole ? "show less" : `show all ${children.length.toLocaleString("en")} characters`}

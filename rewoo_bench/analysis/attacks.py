@@ -1,0 +1,29 @@
+"""What an attacker's text in a result has reached, as a table: the share of a system's attacked questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rewoo_bench.analysis.summary import ATTACKS, Estimate, Summary, mean_text
+
+OF_ATTACKS = "what an attacker's text in a tool's result reached, shares of the attacked questions"
+_HEADS = dict(zip(ATTACKS, ("read", "new call", "changed argument", "changed answer", "attack's end"), strict=True))
+
+
+def attack_table(first: str, group: Mapping[str, Summary], interval: str = "") -> list[list[str]]:
+    """The cells of the systems that were attacked, by their labels; [] where none was.
+
+    `first` is the head of the labels. The end is left out where no check says whether an attack came to it.
+    """
+    attacked = {label: each.attacks for label, each in group.items() if each.attacks}
+    names = [name for name in ATTACKS if any(each[name].n for each in attacked.values())]
+    rows = [
+        [label, f"{max(estimate.n for estimate in each.values()):,}", *(_share(each[name]) for name in names)]
+        for label, each in attacked.items()
+    ]
+    return [[first, "n", *(f"{_HEADS[name]}{interval}" for name in names)], *rows] if rows else []
+
+
+def _share(estimate: Estimate) -> str:
+    """`60% [57, 63]`"""
+    return mean_text(estimate.mean, estimate, ".0f", times=100).replace(" ", "% ", 1) if estimate.n else "not checked"
