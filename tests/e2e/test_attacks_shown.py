@@ -10,6 +10,7 @@ import pytest
 
 import rewoo_bench
 from rewoo_bench.analysis.attacks import OF_ATTACKS
+from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.cli.main import main
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import question_table
@@ -105,6 +106,19 @@ def test_a_run_without_an_attack_says_nothing_of_one(tmp_path: Path, capsys: pyt
     with pytest.raises(SystemExit):
         main(["plot", str(tmp_path / "run"), "--only", "reach", "--out", str(tmp_path)])
     assert "needs questions with an attacker's text" in capsys.readouterr().err
+
+
+def test_claims_about_control_are_decided_by_attacked_questions_alone(run: Path) -> None:
+    decided = {each.claim.id: each for each in check(read_claims(), gather(run)) if each.verdict != "no data"}
+    assert set(decided) == {"plan-no-new-call", "plan-more-needed", "plan-safer-than-react"}
+    assert {each.verdict for each in decided.values()} == {"by construction"}
+    figures = {name: each.decided.interval.estimate for name, each in decided.items() if each.decided}
+    assert figures["plan-no-new-call"] == 0
+    rows = load(run)
+    own = rows[rows["architecture"].astype(str) == "rewoo-json"]
+    reached = (own["changed_arguments"] > 0) | (own["changed_answer"] > 0)
+    assert figures["plan-more-needed"] == pytest.approx(float(reached.mean()))
+    assert figures["plan-safer-than-react"] == pytest.approx(-shares(run, "react-native")["new_calls"])
 
 
 def test_a_figure_shows_reach_against_cost(run: Path, tmp_path: Path) -> None:

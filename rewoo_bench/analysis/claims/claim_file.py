@@ -135,6 +135,7 @@ _TITLES: dict[Data, str] = {
     "hotpotqa": "HotpotQA",
     "triviaqa": "TriviaQA",
     "chain": "Generated chains of look-ups",
+    "attacked": "Tasks with an attacker's text",
 }
 
 
@@ -144,7 +145,7 @@ class RunFilter(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: tuple[Data, ...] = ()
-    """Data sets; any, where none is named."""
+    """Data sets; any but attacked ones, where none is named."""
     joined: bool = False
     """Tasks of several questions each, `?objectives=3`; without it only questions that are asked alone."""
     failing: bool = False
@@ -159,7 +160,8 @@ class RunFilter(BaseModel):
 
     def part(self, group: RunGroup) -> RunGroup | None:
         """The part of the run group that the claim is about, if any."""
-        if (self.data and group.data not in self.data) or group.joined != self.joined:
+        wanted = group.data in self.data if self.data or group.data == "attacked" else True
+        if not wanted or group.joined != self.joined:
             return None
         if (group.failure_rate, group.failure_mode) != ((1.0, "empty") if self.failing else (0.0, "")):
             return None

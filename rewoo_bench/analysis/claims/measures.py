@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from rewoo_bench.analysis.claims.run_groups import (
     CLAIM_COLUMNS,
     SCORES,
+    SHARES,
     YES_OR_NO,
     ArchitectureRows,
     RunGroup,
@@ -104,7 +105,7 @@ def _shows_cost(group: RunGroup, name: str) -> bool:
     It needs a known number of look-ups, as in the chain data set: a question that was cut off doesn't show their cost.
     Elsewhere, and in scores, such questions count.
     """
-    return group.data == "chain" and name not in SCORES
+    return group.data == "chain" and name not in SHARES
 
 
 def _known_column(name: str) -> str:
@@ -170,7 +171,7 @@ class Measure(BaseModel):
 
     def show(self, value: float) -> str:
         """A value in the measure's unit, without the `suffix`."""
-        is_share = self.column in SCORES
+        is_share = self.column in SHARES
         match self.kind.unit:
             case "share":
                 return f"{100 * value:.1f}%"
@@ -188,7 +189,7 @@ class Measure(BaseModel):
         """The unit, printed after a value."""
         if self.kind.unit == "a look-up":
             return " a look-up"
-        return " points" if self.kind.unit == "difference" and self.column in SCORES else ""
+        return " points" if self.kind.unit == "difference" and self.column in SHARES else ""
 
     @property
     def counted(self) -> str:
@@ -196,7 +197,7 @@ class Measure(BaseModel):
         column = (self.against or self.column).replace("_", " ")
         if self.kind.unit == "times":
             return f"times the {column} of {self.to}"
-        return column if self.kind.unit in ("mean", "difference") and self.column not in SCORES else ""
+        return column if self.kind.unit in ("mean", "difference") and self.column not in SHARES else ""
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         """The estimate with its 95% interval; `groups` are all run groups, for measures that compare several."""
@@ -252,7 +253,7 @@ def _difference(measure: Measure, both: CommonRows) -> Interval:
 
 def _ends(column: str) -> tuple[float, float] | None:
     """The ends of a score's scale; an amount has none."""
-    return (0.0, 1.0) if column in SCORES else None
+    return (0.0, 1.0) if column in SHARES else None
 
 
 def _change(measure: Measure, rows: CommonRows) -> Interval:
