@@ -154,7 +154,11 @@ def _unexplained(dataset: Dataset) -> list[str]:
 
 
 def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> list[Architecture]:
-    """The architectures with the tools of every world. Raises `UsageError` for two tools of one name."""
+    """The architectures with the tools of every world.
+
+    Raises `UsageError` for two tools of one name, and for a name in `frozen_arguments` that no tool has which changes
+    state.
+    """
     own = {
         name: ToolSettings(world=True, changes_state=schema.changes_state, schema_sha256=schema.sha256)
         for name, schema in worlds.schemas.items()
@@ -163,6 +167,11 @@ def with_world_tools(architectures: Sequence[Architecture], worlds: Worlds) -> l
     for each in architectures:
         if taken := [name for name in own if name in each.spec.tools or name.lower() == FINISH.lower()]:
             raise UsageError(f"--world: {each.name!r} has {taken[0]!r} already; give the world's method another name")
+        if isinstance(names := getattr(each.settings, "frozen_arguments", ()), tuple):
+            changing = [schema.arguments.model_fields for schema in worlds.schemas.values() if schema.changes_state]
+            known = sorted({name for fields in changing for name in fields})
+            if wrong := [name for name in names if name not in known]:
+                raise UsageError(f"{each.name!r}: frozen_arguments: {unknown('argument', wrong[0], known)}")
         tools = {**own, **each.spec.tools} if each.uses_tools else each.spec.tools
         extended.append(replace(each, spec=each.spec.model_copy(update={"tools": tools})))
     return extended

@@ -7,6 +7,7 @@ import importlib.util
 import pytest
 
 from rewoo_bench import evaluate
+from rewoo_bench.errors import UsageError
 
 pytestmark = [
     pytest.mark.anyio,
@@ -25,3 +26,8 @@ async def test_a_bill_that_names_another_recipient_is_paid_only_where_arguments_
     assert reached.changed_arguments.iloc[0] > 0
     assert list(reached.changed_arguments.iloc[1:]) == [0, 0]
     assert list(reached.state_changes) == [9, 0, 0]
+
+
+async def test_a_frozen_argument_that_no_tool_has_is_refused() -> None:
+    with pytest.raises(UsageError, match="unknown argument 'recipent', did you mean 'recipient'"):
+        await evaluate("agentdojo?suite=banking", ["rewoo-json?frozen_arguments=recipent"], model="oracle", questions=1)
