@@ -26,7 +26,7 @@ _CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`|(?P<picture>!?)\[(?P<words>[^]]
 
 def pages(root: Path) -> list[str]:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True).stdout
-    templates = re.compile(r"/(page(-\w+)?|first-screen)\.md$")  # of a study
+    templates = re.compile(r"/page(-\w+)?\.md$")  # of a study
     return [page for page in listed.split() if not page.startswith(("tests/", ".")) and not templates.search(page)]
 
 

@@ -1,4 +1,4 @@
-"""The first screen of the README: the study's template `first-screen.md`, filled in from its published runs.
+"""The table of the README, from what is published in results/.
 
 python scripts/main_table.py            # writes it between the README's two marks
 python scripts/main_table.py --check    # exit code 1 where the README has another
@@ -7,26 +7,57 @@ python scripts/main_table.py --check    # exit code 1 where the README has anoth
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
+from rewoo_bench.analysis.law import estimate
+from rewoo_bench.analysis.verdict import two_digits
 from rewoo_bench.study.declaration import read_study
 from rewoo_bench.study.outcomes import read_results
-from rewoo_bench.study.publish import filled
+from rewoo_bench.text.tables import markdown_table
 
 ROOT = Path(__file__).parents[1]
-STUDY = ROOT / "results" / "study"
+RESULTS = ROOT / "results"
 _MARKS = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
+PLAN, LOOP = "rewoo-json", "react-native"
+LONG, SHORT = 1_500, 20
+"""Tokens of a result."""
 
 
-@cache
-def first_screen() -> str:
-    template = STUDY / "first-screen.md"
-    results = read_results(read_study(STUDY / "study.toml"), STUDY / "runs")
-    return filled(results, STUDY / "runs", template.read_text(encoding="utf-8"), template)
+def cells() -> list[list[str]]:
+    """What is compared, of a plan and of a loop; costs are multiples of the plan's."""
+    study = read_results(read_study(RESULTS / "study" / "study.toml"), RESULTS / "study" / "runs")
+    agents = _rows("agents/agents.csv", tasks="all")
+    attacks = _rows("control/control.csv", suite="all")
+    done = {name: _percent(row["done"], row["n"]) for name, row in agents.items()}
+    new = {name: _percent(row["new_calls"], row["cases"]) for name, row in attacks.items()}
+    read, cached = estimate("none", depth=4, page=LONG), estimate("openai", depth=4, page=LONG)
+    costs = {
+        "dollars for 4 calls in sequence, long results to read, prompt cache": cached.ratio,
+        "the same, no cache": read.ratio,
+        "the same, short results passed on unread": estimate("none", depth=4, page=SHORT, reads=False).ratio,
+        "tokens in the ReWOO paper's form, HotpotQA, a small model": study.figures["tokens/hotpotqa/qwen"].estimate,
+    }
+    return [
+        ["", "plan", "loop"],
+        *([words, "1", two_digits(loop)] for words, loop in costs.items()),
+        ["tasks of AgentDojo that it can do", done[PLAN], done[LOOP]],
+        ["attacks through a tool's result that get a new call", new[PLAN], new[LOOP]],
+    ]
+
+
+def _rows(file: str, **where: str) -> dict[str, dict[str, str]]:
+    """The rows of a published table by architecture."""
+    with (RESULTS / file).open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    return {row["architecture"]: row for row in rows if all(row[name] == value for name, value in where.items())}
+
+
+def _percent(part: str, whole: str) -> str:
+    return f"{100 * int(part) / int(whole):.0f}%"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = options.readme.read_text(encoding="utf-8")
     if (count := len(_MARKS.findall(before))) != 1:
         parser.error(f"{options.readme} has {count} places for the table, not one")
-    after = _MARKS.sub(lambda marks: f"{marks[1]}{first_screen()}{marks[2]}", before)
+    table = "\n".join(markdown_table(cells()))
+    after = _MARKS.sub(lambda marks: f"{marks[1]}{table}\n{marks[2]}", before)
     if options.check:
         return int(before != after)
     options.readme.write_text(after, encoding="utf-8")
