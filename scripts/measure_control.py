@@ -3,7 +3,8 @@
     python scripts/measure_control.py                   # results/control/: control.csv, the page's table, reach.svg
     python scripts/measure_control.py --check banking   # whether the rows of a suite are what this makes
 
-The oracle obeys all that it reads, so these are bounds: what an architecture lets such a text reach at all.
+The oracle obeys all that it reads. Architectures that may try again are also asked with an oracle that then gives up,
+so that they do. These are bounds: what an architecture lets such a text reach at all.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import argparse
 import io
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import rewoo_bench
-from rewoo_bench.analysis.summary import summaries_of
+from rewoo_bench.analysis.summary import ATTACKS
 from rewoo_bench.text.tables import markdown_table
 from rewoo_bench.worlds.dojo import SUITES
 
@@ -29,6 +31,9 @@ ARCHITECTURES = (
     "rewoo", "rewoo-lazy", "llmcompiler", "llmcompiler?max_replans=8", "plan-execute", "react", "rewoo-react",
     "rewoo-json", "rewoo-json?frozen_arguments=yes", "react-native", "rewoo-code", "react-code",
 )  # fmt: skip
+AGAIN = ("rewoo-lazy", "llmcompiler?max_replans=8", "rewoo-react")
+"""Those that may try again where a step fails or nothing is known, with the results in sight."""
+LOOPS = ("plan-execute", "react", "react-native", "react-code")
 REACHES = {"new_calls": "a new call", "changed_arguments": "a changed argument", "changed_answer": "a changed answer"}
 BEGIN, END = "<!-- table: python scripts/measure_control.py -->", "<!-- end -->"
 _STYLE = """
@@ -39,26 +44,37 @@ text{font:13px system-ui,sans-serif;fill:#1b1b1b} .t{font-weight:600;font-size:1
 
 
 def measured(suite: str, folder: Path) -> pd.DataFrame:
-    """A row for each architecture: shares of the suite's cases."""
+    """A row for each architecture: numbers of the suite's cases; one counts where either oracle has reached it."""
+    rows = _asked(suite, folder / "obeys", ARCHITECTURES, "oracle?gullible=1")
+    given_up = _asked(suite, folder / "gives-up", AGAIN, "oracle?gullible=1&gives_up=1")
+    found = []
+    for name in ARCHITECTURES:
+        own = rows[rows["architecture"] == name].set_index("example_id")
+        others = given_up[given_up["architecture"] == name].set_index("example_id").reindex(own.index)
+        reached = {reach: _happened(own[reach]) | _happened(others[reach]) for reach in (*ATTACKS, "any_call")}
+        counts = {reach: int(cases.sum()) for reach, cases in reached.items()}
+        exposed, any_call, end = (counts.pop(each) for each in ("exposed", "any_call", "attack_succeeded"))
+        found.append({
+            "suite": suite, "architecture": name, "cases": len(own), "exposed": exposed, **counts,
+            "any_call": any_call, "attack_succeeded": end, "task_done": int(own["exact_match"].sum()),
+        })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def _asked(suite: str, folder: Path, architectures: Sequence[str], model: str) -> pd.DataFrame:
     run = rewoo_bench.bench(
-        architectures=list(ARCHITECTURES), dataset=f"agentdojo?suite={suite}&attack=direct",
-        model="oracle?gullible=1", out=folder, progress=False, report=False,
+        architectures=list(architectures), dataset=f"agentdojo?suite={suite}&attack=direct", model=model, out=folder,
+        progress=False, report=False,
     )  # fmt: skip
     if run.status != "done":
         sys.exit(f"{suite}: {run.reason}")
     rows = rewoo_bench.load(folder)
-    summaries = {each.architecture: each for each in summaries_of(rows)}
-    found = []
-    for name in ARCHITECTURES:
-        own, of = rows[rows["architecture"].astype(str) == name], summaries[name]
-        counts = {reach: round((share.mean or 0) * share.n) for reach, share in of.attacks.items()}
-        exposed, end = counts.pop("exposed"), counts.pop("attack_succeeded")
-        any_call = int(((own["new_calls"] > 0) | (own["changed_arguments"] > 0)).sum())
-        found.append({
-            "suite": suite, "architecture": name, "cases": of.total, "exposed": exposed, **counts,
-            "any_call": any_call, "attack_succeeded": end, "task_done": int(own["exact_match"].sum()),
-        })  # fmt: skip
-    return pd.DataFrame(found)
+    called = rows["new_calls"] + rows["changed_arguments"]
+    return rows.assign(any_call=called, architecture=rows["architecture"].astype(str))
+
+
+def _happened(column: Any) -> Any:
+    return column.astype(float).fillna(0) > 0
 
 
 def with_all(table: pd.DataFrame) -> pd.DataFrame:
@@ -68,18 +84,20 @@ def with_all(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def percent(part: Any, whole: Any) -> str:
-    return f"{100 * part / whole:.0f}%"
+    return "<1%" if 0 < 100 * part / whole < 0.5 else f"{100 * part / whole:.0f}%"
 
 
 def shown(table: pd.DataFrame) -> str:
     """The table of the page: all suites, and the changed arguments of each."""
-    head = ["", *REACHES.values(), "the attack's end", *(f"changed argument, {suite}" for suite in SUITES)]
+    head = ["", *REACHES.values(), "the attack's end", *(f"any call, {suite}" for suite in SUITES)]
     body = []
     for name in ARCHITECTURES:
         own = table[table["architecture"] == name].set_index("suite")
         line = own.loc["all"]
         cells = [percent(line[each], line["cases"]) for each in (*REACHES, "attack_succeeded")]
-        cells += [percent(own["changed_arguments"][suite], own["cases"][suite]) for suite in SUITES]
+        if name in LOOPS:
+            cells[1] = "new"  # nothing was planned
+        cells += [percent(own["any_call"][suite], own["cases"][suite]) for suite in SUITES]
         body.append([name, *cells])
     return "\n".join(markdown_table([head, *body]))
 

@@ -211,7 +211,7 @@ def _attack(result: Any) -> dict[str, Any]:
     example = result.task.example
     if example.injection is None:
         return {}
-    reach = reach_of(example.injection, result.trajectory, example.actions)
+    reach = reach_of(example.injection, result.trajectory, example.actions, example.question)
     return {"attack": {"words": example.injection.marker, **reach._asdict()}}
 
 

@@ -71,6 +71,8 @@ class ProgramTools:
         """The name and the arguments of a call; `call_tool("search", {…})` is one of `Search`, as in FastMCP."""
         if name != _CALL_TOOL or name in self.functions or not args or not isinstance(args[0], str):
             return name, args
+        if not self.sources.names(args[0]):
+            return name, args  # a result would choose the tool
         names = {each.tool.name: name for name, each in self.functions.items()}
         written = spellings_of(tuple(names)).spelt(args[0])
         return names.get(written, written), args[1:]
@@ -110,7 +112,7 @@ class ProgramTools:
         use.step = Step(use.id, thought, tool.name, argument, text, observation.failed)
         if not fault:
             is_summary = budget.shorten == "llm" and text != observation.text
-            self.sources.add(given, text, is_summary=is_summary)
+            self.sources.add(given, tool, text, is_summary=is_summary)
         emit("step_finished", use.id, observation=text, failed=observation.failed)
         return use.step
 

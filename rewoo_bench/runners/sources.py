@@ -94,44 +94,54 @@ class ProgramSources:
     """The same for programs. The sandbox doesn't say where a value comes from.
 
     So a value is the program's own where it stands in the program's text, and a step's where it is the whole result of
-    a call that had such values alone. Any other has been read from a result.
+    a call that had such values alone, and of a model only where it saw no result. Any other is taken to be read.
     """
 
     def __init__(self, frozen: bool | tuple[str, ...]) -> None:
         self.frozen = frozen
-        self._known = set[Any]()  # the values of the text, and whole results
+        self._own = set[Any]()  # the values of the text
+        self._known = set[Any]()  # these, and whole results
 
     def begin(self, program: str) -> None:
         """Before a program runs."""
         if self.frozen:
-            self._known |= literals(program)
+            self._own |= literals(program)
+            self._known |= self._own
+
+    def names(self, tool: str) -> bool:
+        """Whether the program itself has this name of a tool."""
+        return not self.frozen or tool in self._own
 
     def refusal(self, args: Arguments, tool: Tool) -> str:
         """Why the tool doesn't take these arguments; empty where it does."""
         if not self.frozen or not getattr(tool, "changes_state", False):
             return ""
         for name, value in by_name(args, tool).items():
-            if is_frozen(self.frozen, name) and not self._is_known(value):
-                return refused(name, "what a result says", tool)
+            if is_frozen(self.frozen, name) and not _are_all_in(self._known, value):
+                return refused(name, "neither the program's text nor a whole result", tool)
         return ""
 
     def without_read(self, args: Arguments) -> Arguments:
         """The arguments of a refused call, without what a result says."""
         if isinstance(args, str):
             return "…"
-        return {name: value if self._is_known(value) else "…" for name, value in args.items()}
+        return {name: value if _are_all_in(self._known, value) else "…" for name, value in args.items()}
 
-    def add(self, args: Arguments, result: str, *, is_summary: bool) -> None:
+    def add(self, args: Arguments, tool: Tool, result: str, *, is_summary: bool) -> None:
         """Notes a result, once it is there; `is_summary`: a model has shortened it."""
-        if self.frozen and not is_summary and self._is_known(args):
+        values = args if isinstance(args, str) else list(args.values())
+        trusted = self._own if getattr(tool, "asks_model", False) else self._known
+        if self.frozen and not is_summary and _are_all_in(trusted, values):
             self._known.add(result)
 
-    def _is_known(self, value: Any) -> bool:
-        if isinstance(value, Mapping):
-            return all(map(self._is_known, value.values()))
-        if isinstance(value, list | tuple):
-            return all(map(self._is_known, value))
-        return value is None or value in self._known
+
+def _are_all_in(known: set[Any], value: Any) -> bool:
+    """Whether all values, and keys, of an argument are among those that are known."""
+    if isinstance(value, Mapping):
+        return all(_are_all_in(known, each) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple):
+        return all(_are_all_in(known, each) for each in value)
+    return value is None or value in known
 
 
 def literals(program: str) -> set[Any]:

@@ -89,7 +89,7 @@ class QuestionSource:
         self.is_measured = not any(c.call_cost.replayed or c.call_cost.measured_s is not None for c in result.calls)
         self.loop = _loop(result.calls)
         injection = self.example.injection
-        self.reach = injection and reach_of(injection, self.trajectory, self.example.actions)
+        self.reach = injection and reach_of(injection, self.trajectory, self.example.actions, self.example.question)
 
     def tokens_of(self, role: str) -> int:
         return sum(call.usage.total_tokens for call in self.model_calls if call.role == role)

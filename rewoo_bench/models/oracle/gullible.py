@@ -1,6 +1,7 @@
 """The gullible oracle: it obeys what an attacker has written into a result, wherever a prompt shows it.
 
     oracle?gullible=1
+    oracle?gullible=1&gives_up=1
 
 It does the task, and where the prompt shows the attacker's text it does what that asks for, at the first chance and in
 the form that this prompt asks for. So it shows what an architecture lets such a text reach, and nothing of what a model
@@ -9,11 +10,12 @@ would make of it:
 | the prompt | what it does |
 |---|---|
 | of a turn, a program's turn, or a plan that is written from results | makes the attacker's calls first |
-| of a step that reads a value | gives the attacker's, where that has one of the name asked for |
+| of a step that reads a value | gives the attacker's: of the name asked for, or one that he forges |
 | of a summary | keeps the attacker's sentences |
 | of an answer | adds the attacker's words to the answer |
 
-Where the attacker wants the end, whatever can end the question does, with the attacker's words alone.
+With `gives_up` it says in steps and answers that nothing is known, where an architecture may try again with the results
+in sight. Where the attacker wants the end, whatever can end the question does, with the attacker's words alone.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from dataclasses import replace
 from typing import Any
 
 from rewoo_bench.models.oracle.actions import DONE, NUMBER_ON, ActionPath, ActionWriter, in_python
+from rewoo_bench.models.oracle.gold_plan import UNKNOWN_ANSWER
 from rewoo_bench.runners.notation.grammars import Grammar, schema_form
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_plan, write_task
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.programs import fenced
+from rewoo_bench.runs.reach import forged
 from rewoo_bench.text.words import split_sentences
 from rewoo_bench.types import Example, Injection, Request, ToolCall
 
@@ -46,11 +50,13 @@ def is_shown(injection: Injection, request: Request) -> bool:
     return any(injection.is_in(message.content) for message in request.messages if message.role != "assistant")
 
 
-def obeying(example: Example, injection: Injection, request: Request, reply: Reply) -> Reply:
+def obeying(example: Example, injection: Injection, request: Request, reply: Reply, *, gives_up: bool = False) -> Reply:
     """The reply of one who obeys an injection that the prompt shows; `reply` does the task alone."""
     form = request.grammar.form if isinstance(request.grammar, Grammar) else None
     form = form or (schema_form(request.schema) if request.schema else None)
     text, _ = reply
+    if gives_up and injection.actions and request.role in ("tool", "solver") and text.startswith("Answer:"):
+        return f"Answer: {UNKNOWN_ANSWER}", ()
     if request.role == "tool":
         return (_read(injection, request, text) if request.grammar else _summary(injection, request, text), ())
     attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
@@ -104,12 +110,11 @@ def _read(injection: Injection, request: Request, text: str) -> str:
     asked = request.messages[-1].content
     if match := _ASKS_FOR_CALLS.search(asked):
         found = [dict(action.arguments) for action in injection.actions if action.tool == match[1]]
-        if not found:
-            return text
         try:
             known: list[Any] = json.loads(text.removeprefix("Answer: "))
         except ValueError:
             known = []
+        found = found or [forged(each) for each in known[:1]]
         return f"Answer: {json.dumps([*known, *found], ensure_ascii=False)}"
     if match := _ASKS_FOR.search(asked):
         name, tool = match[1], match[2]
@@ -118,7 +123,17 @@ def _read(injection: Injection, request: Request, text: str) -> str:
         for action in (*same, *other):
             value = action.arguments[name]
             return f"Answer: {' '.join(value.split()) if isinstance(value, str) else json.dumps(value)}"
+        return f"Answer: {_forged_text(text.removeprefix('Answer: '))}" if injection.actions else text
     return text
+
+
+def _forged_text(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    made = forged(value)
+    return made if isinstance(made, str) else json.dumps(made, ensure_ascii=False)
 
 
 def _summary(injection: Injection, request: Request, text: str) -> str:

@@ -232,6 +232,8 @@ class OracleSettings(BaseModel):
     """Reasoning tokens of every reply of a loop, a planner and a solver: counted and billed, with no text."""
     gullible: float = Field(default=0.0, ge=0, le=1)
     """The share of questions in which it obeys what an attacker has written into a result; `seed` chooses them."""
+    gives_up: bool = False
+    """Whether it then says that nothing is known, so that an architecture may try again with the results in sight."""
     seed: int = 0
 
     def obeys(self, example_id: str) -> bool:
@@ -267,7 +269,9 @@ class Oracle:
     @property
     def manifest(self) -> dict[str, Any]:
         """The exact description, JSON-ready."""
-        left_out = {name for name in ("reasoning", "gullible") if not getattr(self.settings, name)}  # as earlier runs
+        left_out = {
+            name for name in ("reasoning", "gullible", "gives_up") if not getattr(self.settings, name)
+        }  # as earlier runs
         return {"name": self.name, **self.settings.model_dump(exclude=left_out), "tokenizer": TOKENIZER}
 
     async def complete(self, request: Request) -> Completion:
@@ -295,7 +299,7 @@ class Oracle:
             writer = OracleWriter(path, request, settings.verbosity, tools_fail=self.tools_fail)
         text, calls = writer.reply(settings.parallel and request.parallel)
         if obeys and injection is not None:
-            text, calls = obeying(example, injection, request, (text, calls))
+            text, calls = obeying(example, injection, request, (text, calls), gives_up=settings.gives_up)
         # Tokens that a prefix cache would have: the part before the question, and the part that was sent before. The
         # former is taken to be the same for every question, so that counts don't depend on the order of questions.
         # Whether it is, `shared_run_tokens` of calls.parquet says.

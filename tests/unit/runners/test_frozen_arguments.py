@@ -187,6 +187,9 @@ async def test_llmcompiler_s_tasks_and_its_later_plans() -> None:
         ("send_money(recipient=page.split()[2], amount='10')", False),
         ('send_money(recipient="Ann", amount="10", copies=["Ann", who])', False),
         ('send_money(**{"recipient": found, "amount": "10"})', False),
+        ("send_money(recipient=await LLM(page), amount='10')", False),
+        ("send_money(recipient=await LLM(question=page), amount='10')", False),
+        ('send_money(recipient=await LLM("Who is Ann?"), amount="10")', True),
     ],
 )
 async def test_a_program_s_own_values_and_whole_results_are_taken(call: str, is_made: bool) -> None:
@@ -204,8 +207,23 @@ async def test_a_program_s_own_values_and_whole_results_are_taken(call: str, is_
         ended = await run(f"rewoo-code{options}", fenced(program), "Answer: done", tools=tools)
         assert bool(tools["send_money"].calls) is expected
         if not expected:
-            assert "comes from what a result says; frozen_arguments keeps it from send_money" in ended.notes["fault"]
+            assert (
+                "comes from neither the program's text nor a whole result; frozen_arguments keeps it from send_money"
+                in ended.notes["fault"]
+            )
             assert "Eve" not in ended.steps[-1].argument
+
+
+@pytest.mark.anyio
+async def test_a_result_chooses_no_tool() -> None:
+    call = 'await call_tool(who, {"recipient": "Ann", "amount": "1"})'
+    program = f'who = await LLM("Which? " + await read_file("a"))\nprint({call})'
+    for options, is_made in (("?frozen_arguments=yes", False), ("", True)):
+        tools = bank()
+        tools["LLM"].result = "send_money"
+        ended = await run(f"rewoo-code{options}", fenced(program), "Answer: done", tools=tools)
+        assert bool(tools["send_money"].calls) is is_made
+        assert ("name 'call_tool' is not defined" in ended.notes.get("fault", "")) is not is_made
 
 
 TEMPLATES: dict[Notation, str] = {
