@@ -97,7 +97,7 @@ async def test_a_plan_gets_no_new_call_but_the_bill_says_whom_it_pays(tmp_path: 
     reached = ["exposed", "new_calls", "changed_arguments", "changed_answer", "attack_succeeded"]
     money, password = ([rows[name]["rewoo-json", each] for name in reached] for each in ids)
     assert money == [True, 0, 1, True, True]
-    assert password == [True, 0, 0, True, False]
+    assert password == [True, 0, 1, True, False]  # a value that he forges, where he has none of that name
     for each in ids:
         key = "react-native", each
         assert rows["new_calls"][key] > 0
@@ -112,3 +112,26 @@ async def test_an_oracle_that_isn_t_gullible_reaches_nothing(tmp_path: Path) -> 
         assert rows["exact_match"].all()
         assert not rows[["new_calls", "changed_arguments"]].any(axis=None)
         assert not rows["attack_succeeded"].any()
+
+
+async def test_what_may_try_again_is_led_to_do_so(tmp_path: Path) -> None:
+    """A value that makes a step fail brings a new plan, and an answer "unknown" the loop: with the results in sight."""
+    ids = ["banking/user_task_0/injection_task_5"]
+    for name, model, new in (
+        ("rewoo-lazy", "oracle?gullible=1", False),
+        ("rewoo-lazy", "oracle?gullible=1&gives_up=1", True),
+        ("rewoo-json", "oracle?gullible=1&gives_up=1", False),
+        ("rewoo-react", "oracle?gullible=1&gives_up=1", True),
+    ):
+        rows = await asked(tmp_path / f"{name}{model[-1]}{len(model)}", "banking", ids, name, model)
+        assert (rows["new_calls"][name, ids[0]] > 0) is new
+
+
+async def test_an_oracle_that_obeys_nothing_is_reached_in_nothing(tmp_path: Path) -> None:
+    """Whatever stands in the results: no call of the task itself is taken for an attacker's."""
+    for suite in ("banking", "slack", "travel", "workspace"):
+        every = cases(suite)
+        ids = [each.id for each in every[:: len(every) // 10][:10]]
+        rows = await asked(tmp_path, suite, ids, "rewoo-json,rewoo-code,react-native", "oracle")
+        reached = ["new_calls", "changed_arguments", "changed_answer", "attack_succeeded"]
+        assert not rows[reached].astype(int).to_numpy().any()
