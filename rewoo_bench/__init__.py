@@ -1,11 +1,15 @@
-"""Measure what an agent architecture costs and what it buys.
+"""Runs the same questions through different agent designs, and compares cost and accuracy.
 
-    rows = rewoo_bench.load("results/local/20261122-093000-rewoo")
-    rewoo_bench.score("the Eiffel Tower", ["Eiffel Tower"], dataset="hotpotqa")
-    results = await rewoo_bench.evaluate("sample", ["rewoo", "react"], model="local/smollm2-135m")
-    rewoo_bench.compare(results)
+    results = await rewoo_bench.evaluate("sample", ["rewoo", "react"], model="oracle", questions=20, out="mine")
+    run = rewoo_bench.bench("rewoo,react", model="oracle", questions=20, out="again")  # outside of async code
+    rows = rewoo_bench.load("mine")  # a DataFrame: a row for each architecture and question
+    conditions = rewoo_bench.manifests("mine")  # by run id: models, options, prompts
+    ratio = rewoo_bench.compare("mine").pairs[0]["total_tokens"].interval  # tokens of react by those of rewoo
+    files = rewoo_bench.plot("mine", out="figures", only=["ratio"])
+    verdict = rewoo_bench.check_gate("mine", baseline="mine")  # code 0: no dearer than the baseline
 
-Each name is imported when it is first used, so importing the package costs nothing.
+`rewoo_bench.__all__` has every public name. Each is imported when it is first used, so importing the package costs
+nothing.
 """
 
 from __future__ import annotations

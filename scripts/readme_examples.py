@@ -35,7 +35,7 @@ from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, TYPE_NAMES,
 
 ROOT = Path(__file__).parents[1]
 COLUMN_PAGE = "rewoo_bench/runs/columns.md"
-FILES = ("README.md", "results/README.md", "rewoo_bench/gate/README.md", COLUMN_PAGE)
+FILES = ("README.md", "results/README.md", "docs/ci.md", COLUMN_PAGE)
 CI_RUN = "results/local/ci"
 _PYTHON = re.compile(r"(```python\n(?P<code>[^`]*)```\n[^`]*?```text\n)(?P<printed>[^`]*)(```)")
 _EXAMPLE = re.compile(

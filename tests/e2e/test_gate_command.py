@@ -125,9 +125,9 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
 
 
 def documented_test() -> str:
-    """The example of a test in the gate's README."""
-    readme = (Path(__file__).parents[2] / "rewoo_bench" / "gate" / "README.md").read_text()
-    (block,) = [part for part in readme.split("```") if part.startswith("python\ndef test_")]
+    """The example of a test in docs/ci.md."""
+    page = (Path(__file__).parents[2] / "docs" / "ci.md").read_text()
+    (block,) = [part for part in page.split("```") if part.startswith("python\ndef test_")]
     return block.removeprefix("python\n")
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import runpy
 import subprocess
 import sys
 from importlib.metadata import version
+from inspect import isawaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +32,22 @@ def test_everything_public_can_be_imported() -> None:
     for name in rewoo_bench.__all__:
         assert getattr(rewoo_bench, name) is not None
     assert sorted(rewoo_bench.__all__) == dir(rewoo_bench)
+
+
+def test_the_calls_of_the_docstring_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line[4:] for line in str(rewoo_bench.__doc__).splitlines() if line.startswith("    ")]
+    assert len(lines) == 7
+    names: dict[str, Any] = {"rewoo_bench": rewoo_bench}
+    for line in lines:  # a plain function refuses to run where an event loop does
+        code = compile(line, "__doc__", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        if isawaitable(done := eval(code, names)):
+            asyncio.run(done)  # type: ignore[arg-type]
+    assert len(names["results"]) == len(names["rows"]) == len(names["run"].rows) == 40
+    assert list(names["conditions"]) == list(names["rows"]["run_id"].unique())
+    assert names["ratio"].estimate > 1
+    assert Path("figures", "ratio.png") in names["files"]
+    assert names["verdict"].code == 0
 
 
 def test_no_public_name_is_that_of_a_module() -> None:
