@@ -359,10 +359,21 @@ class _GoldCall(BaseModel):
         return {name: value for name, value in values.items() if value is not None} if type(values) is dict else values
 
 
-def _actions(written: object) -> tuple[GoldAction, ...]:
-    """The gold calls of a row, which may be JSON. Raises `RowError`."""
+def _parsed(text: str) -> object:
+    """What a cell holds, as JSON or Python write it. Raises `ValueError` where it is neither."""
     try:
-        given = json.loads(written) if isinstance(written, str) else written
+        return json.loads(text)
+    except ValueError as error:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise error from None
+
+
+def _actions(written: object) -> tuple[GoldAction, ...]:
+    """The gold calls of a row, which may be text: JSON, or what pandas writes of a list. Raises `RowError`."""
+    try:
+        given = _parsed(written) if isinstance(written, str) else written
         calls = TypeAdapter(list[_GoldCall]).validate_python(given)
     except ValidationError as error:
         fault = error.errors()[0]

@@ -246,7 +246,8 @@ def _world_class(module: ModuleType, wanted: str, where: str) -> type:
             names = " and ".join(worlds)
             one = f"{module.__file__}:{next(iter(worlds))}"
             raise SpecError(f"{where}: it has the classes {names}; name one, as in {one}")
-        raise SpecError(f"{where}: it has no class with public methods; each of these would be a tool")
+        reason = "it has no class with public methods; each of these would be a tool; --tools takes functions"
+        raise SpecError(f"{where}: {reason}")
     return next(iter(worlds.values()))
 
 

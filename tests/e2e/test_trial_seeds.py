@@ -77,3 +77,8 @@ async def test_a_run_of_trials_at_temperature_0_says_what_they_show(
     with ModelServer(lambda _: "Answer: the Seine") as server:
         await ask(server, tmp_path / "run", temperature=temperature)
     assert any("temperature 0" in record.message for record in caplog.records) is is_said
+
+
+async def test_an_oracle_has_no_temperature_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
+    await rewoo_bench.evaluate("sample", ["direct"], model="oracle", questions=1, trials=2)
+    assert not any("temperature 0" in record.message for record in caplog.records)

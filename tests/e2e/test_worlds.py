@@ -90,6 +90,10 @@ def _as_json(rows: list[dict[str, Any]]) -> None:
     Path("rows.json").write_text(json.dumps(rows))
 
 
+def _as_pandas_writes_it(rows: list[dict[str, Any]]) -> None:
+    pd.DataFrame(rows).to_csv("rows.csv", index=False)
+
+
 def _as_csv(rows: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(rows)
     frame["calls"] = frame["calls"].map(json.dumps)
@@ -100,7 +104,10 @@ def _as_parquet(rows: list[dict[str, Any]]) -> None:
     pd.DataFrame(rows).to_parquet("rows.parquet")
 
 
-@pytest.mark.parametrize(("suffix", "write_rows"), [("json", _as_json), ("csv", _as_csv), ("parquet", _as_parquet)])
+@pytest.mark.parametrize(
+    ("suffix", "write_rows"),
+    [("json", _as_json), ("csv", _as_csv), ("csv", _as_pandas_writes_it), ("parquet", _as_parquet)],
+)
 def test_rows_of_every_format_are_the_state(suffix: str, write_rows: Callable[[list[dict[str, Any]]], None]) -> None:
     write()
     write_rows(ROWS)  # parquet gives `get` an argument `by` without a value

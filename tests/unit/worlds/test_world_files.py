@@ -47,12 +47,15 @@ async def act(world: World, name: str, **arguments: Any) -> str:
     return await tool(tool.arguments.model_validate(arguments))
 
 
+NO_CLASS = "it has no class with public methods"
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("", "it has no class with public methods; each of these would be a tool"),
-        ("def stock() -> int: return 3\n", "it has no class with public methods"),
-        ("class Shop:\n    def _stock(self) -> int: return 3\n", "it has no class with public methods"),
+        ("", f"{NO_CLASS}; each of these would be a tool"),
+        ("def stock() -> int: return 3\n", f"{NO_CLASS}; each of these would be a tool; --tools takes functions"),
+        ("class Shop:\n    def _stock(self) -> int: return 3\n", NO_CLASS),
         (f"{SHOP}\nclass Bank(Shop): pass\n", "it has the classes Shop and Bank; name one, as in shop.py:Shop"),
         ("class Shop:\n    def stock(self) -> int: return 3\n", "Shop.__init__ has to take (self, row)"),
         (SHOP.replace("self, row", "self"), "Shop.__init__ has to take (self, row)"),
