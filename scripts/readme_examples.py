@@ -107,10 +107,10 @@ def source_of(data: DatasetSpec) -> str:
 
 
 def file_block(name: str) -> str:
-    """A file of docs/examples as a block."""
+    """A file of docs/examples as a block, below a link to it."""
     file = EXAMPLE_FILES / name
     language = LANGUAGES.get(file.suffix, file.suffix[1:])
-    return f"```{language}\n{file.read_text(encoding='utf-8')}```"
+    return f"[{file.name}](examples/{name}):\n\n```{language}\n{file.read_text(encoding='utf-8')}```"
 
 
 def printed(code: str, names: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_that_a_page_shows_is_the_one_in_the_examples() -> None:
     made = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))["with_made_parts"]
     assert made("<!-- file: my_set/dataset.toml -->\n\n<!-- end -->") == (
-        "<!-- file: my_set/dataset.toml -->\n\n"
+        "<!-- file: my_set/dataset.toml -->\n\n[dataset.toml](examples/my_set/dataset.toml):\n\n"
         '```toml\nquestions = "rows.json"\nscoring = "lenient:contains"\n```\n\n<!-- end -->'
     )
 
