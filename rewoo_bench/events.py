@@ -144,7 +144,7 @@ class RowNotes:
 
     startups: list[TimeSpan] = field(default_factory=list)
     flags: set[str] = field(default_factory=set)
-    """`unmetered`, `no_call`, `dropped_fields` (rewoo_bench/runs/columns.md)."""
+    """`unmetered`, `no_call`, `dropped_fields` (docs/columns.md)."""
     outer: RowNotes | None = None
     so_far: Trajectory | None = None
     """Steps and notes of a runner that may end with an error or at a limit."""

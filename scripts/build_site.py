@@ -3,9 +3,10 @@
     python scripts/build_site.py              # into site/, which git ignores
     python scripts/build_site.py --out DIR
 
-A link to a page stays a link within the site; one to any other file or folder leads to the repository, and a picture
-is taken along. Exit code 1 where zensical warns, such as of a link to no page, or where a link leads nowhere.
-zensical.toml has the order of the pages.
+README.md, docs/, the published results and the cards of data sets and architectures are its pages; the README of a
+folder only says what is in it. A link to a page stays a link within the site; one to any other file or folder leads to
+the repository, and a picture is taken along. Exit code 1 where zensical warns, such as of a link to no page, or where a
+link leads nowhere. zensical.toml has the menu.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ REPOSITORY = "https://github.com/rewoo-bench/rewoo_bench/tree/main/"
 _CODE_OR_LINK = re.compile(r"```.*?```|`[^`\n]*`|(?P<picture>!?)\[(?P<words>[^]]*)\]\((?P<to>[^)\s]+)\)", re.DOTALL)
 
 
+_NO_PAGE = re.compile(
+    r"(tests|\.\w+)/.*|.*/page(-\w+)?\.md"  # the latter are templates of a study
+    r"|(architectures|architectures/agents|datasets|results|rewoo_bench/.*)/README\.md"
+)
+
+
 def pages(root: Path) -> list[str]:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True).stdout
-    templates = re.compile(r"/page(-\w+)?\.md$")  # of a study
-    return [page for page in listed.split() if not page.startswith(("tests/", ".")) and not templates.search(page)]
+    return [page for page in listed.split() if not _NO_PAGE.fullmatch(page)]
 
 
 def site_text(root: Path, page: str, known: Sequence[str], folder: Path) -> str:

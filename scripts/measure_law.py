@@ -393,7 +393,7 @@ def _tools_as_billed() -> list[str]:
         "",
         "Above, tools are what their JSON counts, and schemas are free. OpenAI bills half of that for a loop's tools, "
         "and a plan's schema; Anthropic adds a prompt to each call with tools "
-        "([sheets](../rewoo_bench/config/prices/README.md#a-sheet)). The loop's dollars by the plan's at four "
+        "([sheets](../docs/models.md#prices-and-caches)). The loop's dollars by the plan's at four "
         "look-ups, and the tie, as counted/as billed:",
         "",
     ]

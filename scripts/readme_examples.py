@@ -1,4 +1,4 @@
-"""Writes the worked examples of the READMEs by running them.
+"""Writes the worked examples of README.md and of docs/ by running them.
 
     python scripts/readme_examples.py            # runs each and writes its output below it
     python scripts/readme_examples.py --check    # shows the differences; exit code 1 if there are any
@@ -11,6 +11,10 @@ Two kinds of examples, and tables of columns:
 - `<!-- example: NAME -->` before a block: `EXAMPLES[NAME]` makes a run of the oracle in a temporary folder and returns
   the output of a command on it. Lines with measured seconds aren't compared.
 - `<!-- columns: questions -->` and `<!-- columns: calls -->` before a table: made from runs/columns.py.
+- `<!-- names: architectures -->` before a table, likewise `datasets` and `agents`: made from their TOML.
+- `<!-- file: NAME -->` before a block: docs/examples/NAME as it is.
+
+The last three end at `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -31,17 +35,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rewoo_bench.config.named import Named, read_architecture, read_dataset
+from rewoo_bench.config.specs import FORM_WORDS, DatasetSpec
 from rewoo_bench.runs.columns import CALL_COLUMNS, QUESTION_COLUMNS, TYPE_NAMES, Column
 
 ROOT = Path(__file__).parents[1]
-COLUMN_PAGE = "rewoo_bench/runs/columns.md"
-FILES = ("README.md", "results/README.md", "docs/ci.md", COLUMN_PAGE)
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("rewoo_bench/*/README.md"))]
+EXAMPLE_FILES = ROOT / "docs" / "examples"
+LANGUAGES = {".py": "python", ".jsonl": "json"}
+"""Of a file's block, where the ending isn't the language's name."""
 CI_RUN = "results/local/ci"
 _PYTHON = re.compile(r"(```python\n(?P<code>[^`]*)```\n[^`]*?```text\n)(?P<printed>[^`]*)(```)")
 _EXAMPLE = re.compile(
     r"(<!-- example: (?P<name>\w+) -->\n```(?:console|text)\n(?:\$ [^\n]*\n)?)(?P<printed>.*?\n)(```)", re.DOTALL
 )
-_COLUMNS = re.compile(r"(<!-- columns: (?P<file>\w+) -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
+_MADE = re.compile(r"(<!-- (?P<kind>columns|names|file): (?P<what>[\w./]+) -->\n\n).*?(\n*<!-- end -->)", re.DOTALL)
 _SECONDS = re.compile(r"^.*\d s .*$", re.MULTILINE)
 
 
@@ -50,19 +58,59 @@ def rewritten(text: str, root: Path) -> str:
     names: dict[str, Any] = {}
     with contextlib.chdir(root):
         text = _PYTHON.sub(lambda block: block[1] + printed(block["code"], names) + block[4], text)
-    text = with_columns(text)
+    text = with_made_parts(text)
     return _EXAMPLE.sub(lambda block: block[1] + example(block["name"], block["printed"], text) + block[4], text)
 
 
-def with_columns(text: str) -> str:
-    """The text with the tables of columns of today."""
-    files: dict[str, Sequence[Column[Any]]] = {"questions": QUESTION_COLUMNS, "calls": CALL_COLUMNS}
+def with_made_parts(text: str) -> str:
+    """The text with the tables and files of today."""
+    makers = {"columns": column_table, "names": name_table, "file": file_block}
+    return _MADE.sub(lambda part: f"{part[1]}{makers[part['kind']](part['what'])}\n\n<!-- end -->", text)
 
-    def table(file: str) -> str:
-        rows = [f"| `{c.name}` | {TYPE_NAMES[c.type]} | {c.meaning} | {c.null} |" for c in files[file]]
-        return "\n".join(["| column | type | meaning | null |", "|---|---|---|---|", *rows])
 
-    return _COLUMNS.sub(lambda block: block[1] + table(block["file"]) + block[3], text)
+def column_table(file: str) -> str:
+    """The columns of questions.parquet or calls.parquet."""
+    columns: dict[str, Sequence[Column[Any]]] = {"questions": QUESTION_COLUMNS, "calls": CALL_COLUMNS}
+    rows = [f"| `{c.name}` | {TYPE_NAMES[c.type]} | {c.meaning} | {c.null} |" for c in columns[file]]
+    return "\n".join(["| column | type | meaning | null |", "|---|---|---|---|", *rows])
+
+
+def name_table(kind: str) -> str:
+    """The bundled architectures, data sets or agents, each with a link to its card or its program."""
+    folders = {"architectures": "architectures", "datasets": "datasets", "agents": "architectures/agents"}
+    rows = []
+    for path in sorted(ROOT.glob(f"{folders[kind]}/*/*.toml")):
+        folder = path.parent
+        page = next(folder.glob("agent.*" if kind == "agents" else "README.md")).relative_to(ROOT).as_posix()
+        named = Named(folder.name, folder)
+        cells = [f"[{folder.name}](../{page})"]
+        if kind == "datasets":
+            data = read_dataset(named)
+            cells += [data.description, source_of(data)]
+        else:
+            spec = read_architecture(named)
+            cells += [spec.description, *([FORM_WORDS[spec.form] if spec.form else ""] if kind != "agents" else [])]
+        rows.append(f"| {' | '.join(cells)} |")
+    heads = {
+        "architectures": "| architecture | | form |",
+        "datasets": "| data set | | questions |",
+        "agents": "| agent | |",
+    }
+    return "\n".join([heads[kind], "|---" * (2 if kind == "agents" else 3) + "|", *rows])
+
+
+def source_of(data: DatasetSpec) -> str:
+    """Where the questions of a bundled data set come from."""
+    if data.generator:
+        return "generated" if data.generator == "chain" else f"package `{data.generator}`"
+    return "bundled" if data.questions else "hub, or a file" if data.hub else "a file"
+
+
+def file_block(name: str) -> str:
+    """A file of docs/examples as a block, below a link to it."""
+    file = EXAMPLE_FILES / name
+    language = LANGUAGES.get(file.suffix, file.suffix[1:])
+    return f"[{file.name}](examples/{name}):\n\n```{language}\n{file.read_text(encoding='utf-8')}```"
 
 
 def printed(code: str, names: dict[str, Any]) -> str:
@@ -126,16 +174,17 @@ def main(arguments: Sequence[str] | None = None, say: Callable[[str], None] = pr
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where an example differs")
     options = parser.parse_args(arguments)
     differ = 0
-    for file in FILES:
-        before = (ROOT / file).read_text(encoding="utf-8")
+    for file in PAGES:
+        before = file.read_text(encoding="utf-8")
         after = rewritten(before, ROOT)
         if before == after:
             continue
         differ = 1
         if options.check:
-            say("".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), file, "as it is now")))
+            shown = difflib.unified_diff(before.splitlines(True), after.splitlines(True), file.name, "as it is now")
+            say("".join(shown))
         else:
-            (ROOT / file).write_text(after, encoding="utf-8")
+            file.write_text(after, encoding="utf-8")
     return differ if options.check else 0
 
 

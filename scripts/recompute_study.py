@@ -9,7 +9,7 @@ A figure agrees where its estimate, both bounds and its number of questions are 
 digits. Two columns of outcomes.csv are found in steps, and may be off by one of them: p of non-inferiority (0.000001,
 and p by Holm by as much for each outcome of its family) and `detectable` (0.0001).
 
-The formulas are those of results/statistics.md and the prices those of rewoo_bench/config/prices/README.md, written
+The formulas are those of results/statistics.md and the prices those of rewoo_bench/config/price_sheets.py, written
 a second time.
 """
 

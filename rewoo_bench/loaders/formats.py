@@ -166,5 +166,5 @@ def _format_of(row: object, name: str | None, where: str) -> RowFormat:
     hint = f"; name the data set that they are of, as in --dataset {fitting[0].name}=FILE ({names})" if fitting else ""
     raise DataError(
         f"{where}: name the keys, or the columns, 'question' and 'answers'; found {keys}, which is no known "
-        f"format{hint}; known by their keys: {known} (datasets/README.md)"
+        f"format{hint}; known by their keys: {known} (docs/compare.md)"
     )

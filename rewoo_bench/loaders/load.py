@@ -409,7 +409,7 @@ def with_chains(
     """
     if in_world:
         if not any(example.actions for example in dataset.examples):
-            needed = "the oracle needs the gold calls of each task, under 'calls' (rewoo_bench/worlds/README.md)"
+            needed = "the oracle needs the gold calls of each task, under 'calls' (docs/tools.md)"
             raise DataError(f"{dataset.name!r}: {needed}; or name a language model with --model")
         chained = [example for example in dataset.examples if example.actions]
         digest, without = ids_hash(example.id for example in chained), len(dataset.examples) - len(chained)

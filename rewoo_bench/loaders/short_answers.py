@@ -317,7 +317,7 @@ def sample_example(row: RawRow) -> Example:
     )
 
 
-# Rows of tasks in a world (rewoo_bench/worlds/README.md) as examples: `answers` may be missing, and `calls` are the
+# Rows of tasks in a world (docs/tools.md) as examples: `answers` may be missing, and `calls` are the
 # gold calls, for the oracle. Numbers of calls are from 1 in the file, from 0 in `GoldAction`. CSV has `calls` as JSON.
 #
 #     {"id": "o1", "question": "Ann returns order 17 …", "stock": {"mug": 3},

@@ -3,7 +3,7 @@
     Column("retries", INT, "attempts beyond the first of each call", lambda q: sum(...))
 
 This is the only place where a column is said. The rows of a run, the schemas of its files, `load`, `publish` and the
-tables of columns.md beside it (`python scripts/readme_examples.py`) are made from it. The names are what users,
+tables of docs/columns.md (`python scripts/readme_examples.py`) are made from it. The names are what users,
 scripts and CI rely on.
 
 Tokens are logical (what the architecture needed), except `billed_tokens` (what was paid in this run, including failed
@@ -222,7 +222,7 @@ _NO_RECORDING = "where no tool answers from a recording"
 _NO_CACHED = "in an imported run where it wasn't recorded"
 _NO_CHAIN = "without gold evidence, as in TriviaQA"
 _NO_LATENCY = "in a replay, and for a question begun in an earlier session"
-_LOOP = "[the definition](../text/loops.py)"
+_LOOP = "[the definition](../rewoo_bench/text/loops.py)"
 
 QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
@@ -276,7 +276,7 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     Column(
         "answers_sha256", LIST,
         "SHA-256 of each gold answer as exact match compares it "
-        "([score a run again](../cli/README.md#publish-a-run-and-score-it-again))",
+        "([score a run again](commands.md#publish-a-run))",
         lambda q: q.result.answers_sha256,
         null="where exact match is no equality (PhysicsQA and ParallelQA have margins, a scorer of your own may)",
     ),

@@ -1,4 +1,4 @@
-"""What a question happens in: tools over a state of its own, and a check of what became of it (README.md).
+"""What a question happens in: tools over a state of its own, and a check of what became of it (docs/tools.md).
 
 | module | |
 |---|---|

@@ -11,7 +11,6 @@ import pytest
 from loader_rows import own_set
 from pydantic import BaseModel, ConfigDict
 
-from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.errors import UsageError
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.types import Example
@@ -56,12 +55,9 @@ def test_a_class_of_ones_own_makes_the_questions(tmp_path: Path) -> None:
     assert found.manifest["source"]["settings"] == {"step": 3, "same_id": False, "last": 1000}
 
 
-def test_the_example_in_the_folders_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (bundled_folder("datasets") / "README.md").read_text(encoding="utf-8")
-    (shown,) = [block for block in text.split("```python\n")[1:] if "class Sums" in block]
-    (tmp_path / "shown_sums.py").write_text(shown.split("```")[0])
-    monkeypatch.syspath_prepend(tmp_path)
-    found = load_dataset_examples(f"{counting(tmp_path, generator='shown_sums:Sums')}?most=20", limit=50)
+def test_the_generator_of_the_examples_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "docs" / "examples")
+    found = load_dataset_examples(f"{counting(tmp_path, generator='sums:Sums')}?most=20", limit=50)
     for example in found.examples:
         a, b = map(int, re.findall(r"\d+", example.question))
         assert example.answers == (str(a + b),)

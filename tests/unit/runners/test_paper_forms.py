@@ -1,4 +1,4 @@
-"""The table of forms in architectures/README.md: its options work, and its numbers are the runs'."""
+"""The tables of forms in docs/architectures.md: its options work, and its numbers are the runs'."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from rewoo_bench.runners.architecture import load_architecture
 
 ROOT = Path(__file__).parents[3]
-TEXT = (ROOT / "architectures" / "README.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "architectures.md").read_text(encoding="utf-8")
 SECTION = TEXT.partition("## As in the papers\n")[2].partition("\n## ")[0]
 OPTIONS = sorted(set(re.findall(r"`((?:rewoo|direct|react|cot|llmcompiler)\?[^`]+)`", SECTION)))
 

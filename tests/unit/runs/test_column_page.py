@@ -16,9 +16,9 @@ SCRIPT = str(ROOT / "scripts" / "readme_examples.py")
 
 
 def test_the_page_has_the_columns_of_the_table() -> None:
-    page = (ROOT / "rewoo_bench" / "runs" / "columns.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "columns.md").read_text(encoding="utf-8")
     assert "| `shared_run_tokens` |" in page
-    assert runpy.run_path(SCRIPT)["with_columns"](page) == page
+    assert runpy.run_path(SCRIPT)["with_made_parts"](page) == page
 
 
 @pytest.mark.parametrize("columns", [QUESTION_COLUMNS, CALL_COLUMNS], ids=["questions", "calls"])

@@ -1,27 +1,20 @@
-"""The examples of the READMEs run, and print the text below them."""
+"""The examples of README.md and docs/ run, and print the text below them."""
 
 from __future__ import annotations
 
 import importlib
 import re
 import runpy
-import shutil
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.config.named import find_scorer
-from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.loaders.load import load_dataset_examples
 
 ROOT = Path(__file__).parents[3]
-
-
-def blocks(file: str, language: str = "python") -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / file).read_text(encoding="utf-8"), re.DOTALL)
+EXAMPLES = ROOT / "docs" / "examples"
 
 
 def test_the_worked_examples_are_what_they_print_now(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,80 +38,57 @@ def test_an_example_that_differs_only_in_seconds_stays() -> None:
 
 
 @pytest.fixture
-def look_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The class of architectures/README.md, as a module."""
-    (tmp_path / "look_once.py").write_text(blocks("architectures/README.md")[0], encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+def examples(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """docs/examples, whose modules Python can import."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.syspath_prepend(EXAMPLES / "my_set")
     importlib.invalidate_caches()
-    return "look_once:LookOnce"
+    return EXAMPLES
 
 
-def test_the_loop_in_the_architectures_readme_runs(look_once: str) -> None:
+def test_a_file_that_a_page_shows_is_the_one_in_the_examples() -> None:
+    made = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))["with_made_parts"]
+    assert made("<!-- file: my_set/dataset.toml -->\n\n<!-- end -->") == (
+        "<!-- file: my_set/dataset.toml -->\n\n[dataset.toml](examples/my_set/dataset.toml):\n\n"
+        '```toml\nquestions = "rows.json"\nscoring = "lenient:contains"\n```\n\n<!-- end -->'
+    )
+
+
+def test_the_page_of_data_sets_names_each_with_its_source() -> None:
+    table = runpy.run_path(str(ROOT / "scripts" / "readme_examples.py"))["name_table"]("datasets")
+    sources = dict(re.findall(r"^\| \[([^]]+)\]\(\S+\) \| .* \| ([^|]+) \|$", table, re.MULTILINE))
+    assert sources["sample"] == "bundled"
+    assert sources["hotpotqa"] == "hub, or a file"
+    assert sources["chain"] == "generated"
+    assert sources["physics"] == "a file"
+
+
+def test_the_loop_of_the_examples_answers_from_one_page(examples: Path) -> None:
     model = ScriptedModel(lambda messages, role: messages[0].content[:6])
-    (result,) = anyio.run(lambda: evaluate("sample", [look_once], model=model, questions=1))
+    (result,) = anyio.run(lambda: evaluate("sample", ["look_once:LookOnce"], model=model, questions=1))
     assert (result.trajectory.answer, result.trajectory.stop_reason) == ("Answer", "answered")
     assert [call.name for call in result.calls if call.kind == "tool"] == ["Search"]
     assert "\n\nQuestion: " in model.requests[0].messages[1].content
 
 
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> None:
-    """A module that Python can import."""
-    (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.invalidate_caches()
-
-
-def test_the_tool_in_the_architectures_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path, monkeypatch, "page_titles", blocks("architectures/README.md")[2])
-    table = blocks("architectures/README.md", "toml")[0]
-    folder = tmp_path / "listing"
-    shutil.copytree(bundled_folder("architectures") / "react", folder)
-    description = (folder / "architecture.toml").read_text(encoding="utf-8")
-    changed = re.sub(r"\[tools\.Search\]\n(\w.*\n)*", table, description).replace(
-        "../rewoo", str(ROOT / "architectures/rewoo")
-    )
-    (folder / "architecture.toml").write_text(changed, encoding="utf-8")
-    turns = ["Thought: t\nAction: Titles[a]", "Thought: t\nAction: Titles[no such phrase]", "Action: Finish[x]"]
-    (result,) = anyio.run(lambda: evaluate("chain", [str(folder)], model=ScriptedModel(turns), questions=1))
-    titles, missing, _ = result.trajectory.steps
-    assert {page.title for page in result.task.example.documents} >= set(titles.observation.split("; "))
-    assert missing.observation == "ERROR: no page contains 'no such phrase'"
-
-
-def test_the_scorer_in_the_data_sets_readme_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (code,) = [block for block in blocks("datasets/README.md") if "Score" in block]
-    written(tmp_path, monkeypatch, "lenient", code)
+def test_the_scorer_of_the_examples_takes_an_answer_within_a_sentence(examples: Path) -> None:
     assert find_scorer("lenient:contains")("The city of Lund.", ["Lund"]).exact_match
 
 
-def test_the_row_in_the_data_sets_readme_has_a_way_to_its_answer(tmp_path: Path) -> None:
-    text = (ROOT / "datasets/README.md").read_text(encoding="utf-8")
-    (row,) = re.findall(r'^    \{"id": "s1".*?\]\}\n\n', text, re.DOTALL | re.MULTILINE)
-    (tmp_path / "rows.jsonl").write_text(" ".join(row.split()), encoding="utf-8")
-    path = str(tmp_path / "rows.jsonl")
-    results = anyio.run(lambda: evaluate(path, ["rewoo", "react"], model="oracle"))
+@pytest.mark.parametrize("dataset", ["my_set", "my_set/rows.json"])
+def test_the_row_of_the_examples_has_a_way_to_its_answer(dataset: str, examples: Path) -> None:
+    results = anyio.run(lambda: evaluate(str(examples / dataset), ["rewoo", "react"], model="oracle"))
     assert [result.score.exact_match for result in results if result.score] == [True, True]
 
 
-def test_the_smallest_row_and_folder_of_the_data_sets_readme_are_data_sets(tmp_path: Path) -> None:
-    text = (ROOT / "datasets/README.md").read_text(encoding="utf-8")
-    (row,) = re.findall(r'^    (\{"question".*\})\n\nA folder', text, re.MULTILINE)
-    (tmp_path / "questions.jsonl").write_text(row, encoding="utf-8")
-    (tmp_path / "passages.jsonl").write_text('{"title": "Lund", "text": "A town."}', encoding="utf-8")
-    (tmp_path / "dataset.toml").write_text(blocks("datasets/README.md", "toml")[0], encoding="utf-8")
-    for dataset in (tmp_path / "questions.jsonl", tmp_path):
-        assert [example.answers for example in load_dataset_examples(str(dataset)).examples] == [("Lund",)]
-
-
-def test_the_example_of_watching_a_question_prints_its_events(capsys: pytest.CaptureFixture[str]) -> None:
-    watching: dict[str, Any] = {}
-    exec(blocks("architectures/README.md")[3], watching)
-    shown = capsys.readouterr().out
-    for name in ("planner_started", "step_started", "answered"):
-        assert name in shown
-
-
-def test_the_example_in_the_readme_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    (shown,) = [block for block in blocks("rewoo_bench/evaluation/README.md") if "anyio.run(main)" in block]
-    exec(shown.replace("questions=2", 'questions=2, model="oracle"'), {})
-    assert len(capsys.readouterr().out.splitlines()) == 4  # two questions, two architectures
+def test_the_world_of_the_examples_shows_what_a_plan_cannot_decide(examples: Path) -> None:
+    results = anyio.run(
+        lambda: evaluate(
+            str(examples / "tasks.json"), ["rewoo-json", "react-native"],
+            model="oracle", world=str(examples / "shop.py"),
+        )
+    )  # fmt: skip
+    solved = {(each.task.architecture.name, each.task.example.question[:2]): each.score for each in results}
+    assert {key for key, score in solved.items() if score and score.exact_match} == {
+        ("rewoo-json", "Ad"), ("react-native", "Ad"), ("react-native", "If"),
+    }  # fmt: skip
