@@ -8,7 +8,7 @@
 
 A word is what `wc -w` counts, code blocks included. Left out is what a script writes: whole files, parts between
 `<!-- NAME: SCRIPT -->` and `<!-- end -->`, blocks below `<!-- example: NAME -->`, places for figures (`{{NAME}}`), and
-the tables of two pages whose sentences a person wrote.
+the tables of pages whose sentences a person wrote.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import rewoo_bench
 from rewoo_bench.cli.main import group
 
 ROOT = Path(__file__).parents[1]
-GENERATED = re.compile(r"results/study/(README|captions)\.md|tests/golden/.*")
-GENERATED_TABLES = ("results/coverage.md", "results/gate.md")
+GENERATED = re.compile(r"results/study/(README|papers|variations|captions)\.md|tests/golden/.*")
+GENERATED_TABLES = ("results/coverage.md", "results/gate.md", "results/law.md")
 _PART = re.compile(r"<!-- example: \w+ -->\n```.*?```|<!-- [\w ]+: .*?<!-- end -->|\{\{[^{}]+\}\}", re.DOTALL)
 _ROW = re.compile(r"^\|.*$", re.MULTILINE)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -308,95 +308,129 @@ def errors() -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
+DEPTHS, PAGES, VALUES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000), (5, 20, 50)
+SHAPES: dict[str, dict[str, Any]] = {
+    "reasoning, but not in steps that read": {"reasoning": 200},
+    "reasoning in every call": {"reasoning": 200, "readers_reason": True},
+    "ten tools": {"tools": 10},
+    "fifty tools": {"tools": 50},
+}
+"""What changes the ratio: the other tables are of one tool and no reasoning."""
+CACHES = dict(zip(("no cache", "cache"), PRICES[:2], strict=True))
+_TEXT = """\
+<!-- made by scripts/measure_law.py page -->
+
+# Plan or loop: the law
+
+**Where a model must read each result, a loop of native tool calls costs less than a plan in JSON if repeated input is \
+cheap. Without a cache the plan costs less from a few calls on, unless results are short.** The law calculates by how \
+much, from the tokens that each design sends. It assumes that calls follow each other and that the model makes no \
+mistakes.
+
+{maps}
+
+## A model reads each result
+
+The numbers are the loop's dollars divided by the plan's, at gpt-5-mini's prices. Below 1 the loop is cheaper. Columns \
+are tokens of a result; the cache follows OpenAI's rule. [The calculator](calculator.html) takes your own numbers.
+
+{reads}
+
+Reasoning (200 tokens a call) and tools change this:
+
+{changes}
+
+## Results are passed on
+
+Here the next call takes the whole result, such as an id, and the plan passes it on with a placeholder. Where a call \
+takes a field of a long result, a plan in JSON must have it read. A plan written as a program need not.
+
+{passed_on}
+
+## The tie
+
+From this many calls on the plan is cheaper, where a model reads each result. With very long results the number is \
+2 / r, where r is the price of cached input divided by that of fresh input. It is less where writing to the cache \
+costs; there the plan also wins for a single call. "None" means no such number up to {most}.
+
+{ties}
+
+## Tools as billed
+
+Above, tools count as their JSON, and a plan's schema is free. OpenAI bills half of that JSON for a loop's tools, and \
+bills the schema. Anthropic adds a prompt to each call with tools \
+([sheets](../docs/models.md#prices-and-caches)). A cell has the number as counted and as billed; ratios are \
+of four calls.
+
+{billed}
+
+## How far it is from the oracle
+
+We held the law against a simulated perfect model in {cases:,} cases ([law.csv](law.csv)). They have 1 to 16 calls in \
+sequence, in 1 or 3 strands, with and without reasoning. Results have up to {longest:,.0f} tokens. The law knows the \
+mean tokens of questions, names and results; its other sizes come from shorter chains. It makes as many calls as the \
+oracle in every case. These are its largest errors:
+
+{errors}
+"""
+
+
 def page(table: pd.DataFrame) -> str:
     """results/law.md, from the errors in law.csv and the law itself."""
     if (table["calls"] != table["calls_law"]).any():
         raise SystemExit("the law has another number of calls than the oracle")
-    lines = ["<!-- made by scripts/measure_law.py page -->", "", "# Plan or loop: the law", "", *_tables()]
-    lines += ["", "## How far it is from the oracle", ""]
-    lines += [
-        f"{len(table):,} cells: 1 to 16 look-ups in sequence, 1 or 3 strands, results of up to "
-        f"{table['page'].max():,.0f} tokens that are read, or of 3 to 6 that are passed on, with and without "
-        "reasoning; 8 or 24 questions each ([law.csv](law.csv)). The law gets the depth, the breadth and the mean "
-        "tokens of questions, names and results; its other sizes come from chains of up to three look-ups. It makes "
-        "as many calls as the oracle in every cell. The largest error of each design:",
-        "",
-    ]
-    off = {"tokens": table["tokens_law"] / table["tokens"] - 1}
-    off |= {f"$, {named_tariff(name).name}": table[f"{name} law"] / table[name] - 1 for name in PRICES}
-    largest = pd.DataFrame(off).abs().groupby(table["design"], sort=False).max()
-    cells = [["design", "cells", *off]]
-    for design in largest.index:
-        count = int((table["design"] == design).sum())
-        cells.append([str(design), str(count), *(f"{100 * value:.1f}%" for value in largest.loc[design])])
-    return "\n".join([*lines, *markdown_table(cells)]) + "\n"
+    every = [(page, cache) for page in PAGES for cache in CACHES]
+    short = [*((value, "no cache") for value in VALUES), (VALUES[-1], "cache")]
+    tables = {
+        "reads": [["calls", *_heads(every)], *([f"{depth}", *_ratios(every, depth)] for depth in DEPTHS)],
+        "changes": _changes([(page, cache) for page, cache in every if page in PAGES[1:3]]),
+        "passed_on": [
+            ["calls", *_heads(short)],
+            *([f"{depth}", *_ratios(short, depth, reads=False)] for depth in DEPTHS),
+        ],
+        "ties": _ties(),
+        "billed": _tools_as_billed(),
+        "errors": _errors(table),
+    }
+    return _TEXT.format(
+        maps="\n".join(f"![{each.title}]({each.name}.svg)" for each in MAPS),
+        most=MOST_DEPTH,
+        cases=len(table),
+        longest=table["page"].max(),
+        **{name: "\n".join(markdown_table(cells)) for name, cells in tables.items()},
+    )
 
 
-DEPTHS, PAGES, VALUES = (1, 2, 4, 8, 16), (50, 300, 1500, 6000), (5, 20, 50)
-SHAPES: dict[str, dict[str, Any]] = {
-    "A model reads each result": {},
-    "A model reads each result, with 200 reasoning tokens a call but in steps that read": {"reasoning": 200},
-    "A model reads each result, with 200 reasoning tokens in every call": {"reasoning": 200, "readers_reason": True},
-    "A model reads each result, with 10 tools": {"tools": 10},
-    "A model reads each result, with 50 tools": {"tools": 50},
-}
+def _heads(columns: Sequence[tuple[int, str]]) -> list[str]:
+    return [f"{page:,}, {cache}" for page, cache in columns]
 
 
-def _tables() -> list[str]:
-    """The ratio of dollars for today's form, and the ties."""
-    lines = [
-        "Dollars of the loop (native tool calls, several a turn) by those of the plan (JSON), one strand, at "
-        "gpt-5-mini's prices: below 1 the loop is cheaper. Of two numbers the first is without a cache, the second "
-        "under OpenAI's rule. d is the number of look-ups in sequence; columns are tokens of a result. Your own "
-        "numbers: [the calculator](calculator.html).",
-        "",
-        *(f"![{each.title}]({each.name}.svg)" for each in MAPS),
-    ]
+def _ratios(columns: Sequence[tuple[int, str]], depth: int, **shape: Any) -> list[str]:
+    found = [estimate(CACHES[cache], depth=depth, page=page, **shape).ratio for page, cache in columns]
+    return [f"{ratio:.2f}" for ratio in found]
+
+
+def _changes(columns: Sequence[tuple[int, str]]) -> list[list[str]]:
+    """The ratio with reasoning, and with more tools."""
+    cells = [["with", "calls", *_heads(columns)]]
     for title, shape in SHAPES.items():
-        cells = [["d", *(f"{page:,}" for page in PAGES)]]
-        for depth in DEPTHS:
-            ratios = [[_ratio(price, depth, page, shape) for price in PRICES[:2]] for page in PAGES]
-            cells.append([str(depth), *(" – ".join(f"{ratio:.2f}" for ratio in pair) for pair in ratios)])
-        lines += ["", f"## {title}", "", *markdown_table(cells)]
-    lines += ["", "## Results are passed on", ""]
-    lines += [
-        "The next call takes the whole result, an id or a number of 5, 20 or 50 tokens, which a plan passes on with a "
-        "placeholder. Of a long result of which a call takes a field, a program alone can do that; for a plan in JSON "
-        "it has to be read.",
-        "",
-    ]
-    cells = [["d", *(f"{tokens} tokens" for tokens in VALUES)]]
-    for depth in DEPTHS:
-        pairs = [[_ratio(price, depth, tokens, {"reads": False}) for price in PRICES[:2]] for tokens in VALUES]
-        cells.append([str(depth), *(" – ".join(f"{ratio:.2f}" for ratio in pair) for pair in pairs)])
-    lines += [*markdown_table(cells), "", "## The tie", ""]
-    lines += [
-        "Look-ups in sequence from which on the plan is cheaper, where a model reads each result; with results that "
-        "outweigh all else it is 2 / r, where r is the price of cached input by that of fresh input, or less where "
-        f"writing to the cache costs (law.py has the formula). None: there is no such number up to {MOST_DEPTH}. A "
-        "single look-up is cheaper by plan, too, where writing costs.",
-        "",
-    ]
-    cells = [["price", *(f"{page:,}" for page in PAGES), "much larger"]]
+        cells += [[title, f"{depth}", *_ratios(columns, depth, **shape)] for depth in (1, 4, 16)]
+    return cells
+
+
+def _ties() -> list[list[str]]:
+    """From how many calls on the plan is cheaper, by price."""
+    cells = [["price", *(f"{page:,}" for page in PAGES), "very long"]]
     for name in TIES:
         tariff = named_tariff(name)
         ties = [estimate(name, depth=4, page=page).tie for page in PAGES]
         shown = ["none" if each is None else f"{each:.1f}" for each in ties]
         cells.append([tariff.name, *shown, f"{large_tie(tariff):.1f}"])
-    return [*lines, *markdown_table(cells), "", *_tools_as_billed()]
+    return cells
 
 
-def _tools_as_billed() -> list[str]:
+def _tools_as_billed() -> list[list[str]]:
     """The ratio and the tie with tools as their JSON counts, and as each provider bills them."""
-    lines = [
-        "## Tools as billed",
-        "",
-        "Above, tools are what their JSON counts, and schemas are free. OpenAI bills half of that for a loop's tools, "
-        "and a plan's schema; Anthropic adds a prompt to each call with tools "
-        "([sheets](../docs/models.md#prices-and-caches)). The loop's dollars by the plan's at four "
-        "look-ups, and the tie, as counted/as billed:",
-        "",
-    ]
     pages = (300, 1500)
     cells = [["rule", "tools", *(f"{what}, {page:,}" for what in ("ratio", "tie") for page in pages)]]
     for name in PRICES[1:]:
@@ -408,11 +442,19 @@ def _tools_as_billed() -> list[str]:
             ratios = ["/".join(f"{each.ratio:.2f}" for each in pair) for pair in pairs]
             ties = ["/".join("none" if each.tie is None else f"{each.tie:.1f}" for each in pair) for pair in pairs]
             cells.append([named_tariff(name).rule_name.removesuffix("'s rule"), str(tools), *ratios, *ties])
-    return [*lines, *markdown_table(cells)]
+    return cells
 
 
-def _ratio(price: str, depth: int, page: float, shape: Mapping[str, Any]) -> float:
-    return estimate(price, depth=depth, page=page, **shape).ratio
+def _errors(table: pd.DataFrame) -> list[list[str]]:
+    """The largest error of each design."""
+    off = {"tokens": table["tokens_law"] / table["tokens"] - 1}
+    off |= {f"$, {named_tariff(name).name}": table[f"{name} law"] / table[name] - 1 for name in PRICES}
+    largest = pd.DataFrame(off).abs().groupby(table["design"], sort=False).max()
+    cells = [["design", "cases", *off]]
+    for design in largest.index:
+        count = int((table["design"] == design).sum())
+        cells.append([str(design), str(count), *(f"{100 * value:.1f}%" for value in largest.loc[design])])
+    return cells
 
 
 def main() -> None:

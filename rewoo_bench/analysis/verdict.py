@@ -138,10 +138,10 @@ def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str
 
 
 def two_digits(value: float) -> str:
-    """A number with two significant digits: `3.4`, `0.84`, `12`, `110`."""
+    """A number with two significant digits: `3.4`, `0.84`, `12`, `7,600`."""
     rounded = float(f"{value:.2g}")
     digits = max(0, 1 - math.floor(math.log10(abs(rounded)))) if rounded else 0
-    return f"{rounded:.{digits}f}"
+    return f"{rounded:,.{digits}f}"
 
 
 def verdicts(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under] = ()) -> list[str]:

@@ -7,6 +7,7 @@ page.md it has all tables and figures; so where a model of the file was asked no
 words of page.md are of it.
 
     {{main-hotpotqa-qwen/rewoo/exact_match}}    a figure with its interval; figures.csv has all names
+    {{about NAME}}                              the same in two digits, for a sentence
     {{n NAME}}, {{verdict NAME}}                its number of questions; what an outcome came to
     {{reached NAME}}                            how many of an outcome's declared questions were asked: `44 of 375`
     {{says main-hotpotqa-qwen}}                 what a run comes to, in the sentences of `rewoo-bench compare`
@@ -233,6 +234,7 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         "verdict": lambda of: outcomes[of].verdict_shown,
         "reached": lambda of: tables.reached_n(outcomes[of]),
         "says": lambda of: _says(runs[of]),
+        "about": lambda of: two_digits(results.figures[of].estimate),
         "n": lambda of: f"{results.figures[of].n:,}",
         "asking": lambda of: _asking(results, *of.partition(" ")[::2]),
         "range": lambda of: _range(results, *of.partition(" ")[::2]),
@@ -303,7 +305,7 @@ def _without_data(results: StudyResults, name: str) -> str:
     if kind in ("range", "asking"):
         cells = of.partition(" ")[0 if kind == "range" else 2].split(",")
         return NOT_RUN if {*cells} <= {cell.cells for cell in missing} else ""
-    figure = of if kind in ("verdict", "reached", "n") else name
+    figure = of if kind in ("verdict", "reached", "n", "about") else name
     decided = {outcome_name(outcome, cell) for outcome in study.spec.outcomes for cell in missing
                if decides(outcome, cell)}  # fmt: skip
     run, _, rest = figure.partition("/")

@@ -1,9 +1,10 @@
-"""The READMEs: the first one is short, and no link of any leads nowhere."""
+"""The READMEs: the first one is short, and no link of any leads nowhere; settings are shown where they are set."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ from pydantic import BaseModel
 
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.llmcompiler import LLMCompilerSettings
+from rewoo_bench.runners.react import ReActSettings
+from rewoo_bench.runners.react_code import ReActCodeSettings
 from rewoo_bench.runners.rewoo import ReWOOSettings
+from rewoo_bench.runners.rewoo_code import ReWOOCodeSettings
 
 ROOT = Path(__file__).parents[2]
 LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
@@ -61,14 +65,18 @@ def test_the_questions_that_commands_name_are_in_every_run_of_the_sample() -> No
     assert {name for _, name in named} <= set(asked)
 
 
-@pytest.mark.parametrize(("page", "settings"), [("rewoo", ReWOOSettings), ("llmcompiler", LLMCompilerSettings)])
-def test_a_table_of_settings_has_their_defaults(page: str, settings: type[BaseModel]) -> None:
-    """A row may have several settings, with a default for each."""
-    text = (ROOT / "architectures" / page / "README.md").read_text(encoding="utf-8")
-    table = re.search(r"^\| key \| default \|.*\n\|[-|]+\n((?:\|.*\n?)+)", text, re.MULTILINE)
-    assert table
-    stated: dict[str, str] = {}
-    for row in table[1].splitlines():
-        keys, defaults = (re.findall(r"[^\s,`]+", cell) for cell in row.split("|")[1:3])
-        stated |= dict(zip(keys, defaults, strict=True))
-    assert stated == {key: str(value).lower() for key, value in settings().model_dump().items()}
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("rewoo", ReWOOSettings),
+        ("llmcompiler", LLMCompilerSettings),
+        ("rewoo-code", ReWOOCodeSettings),
+        ("react", ReActSettings),
+        ("react-code", ReActCodeSettings),
+    ],
+)
+def test_architecture_toml_shows_every_setting_with_its_default(name: str, settings: type[BaseModel]) -> None:
+    """Behind a `#` those that it doesn't need to set."""
+    text = (ROOT / "architectures" / name / "architecture.toml").read_text(encoding="utf-8")
+    shown = re.sub(r"^# (?=\w+ = )", "", text.partition("[settings]\n")[2], flags=re.MULTILINE)
+    assert tomllib.loads(shown) == settings().model_dump()

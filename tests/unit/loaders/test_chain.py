@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import islice, pairwise
 
@@ -210,20 +210,11 @@ def shown(result: Result) -> list[str]:
     return [step.observation.partition(":")[0] for step in result.trajectory.steps]
 
 
-def card_rows() -> Iterator[list[str]]:
-    """The table of the card's example: page, ask, value, whether foreseen."""
-    for line in CARD.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and cells[0] != "page" and not cells[0].startswith("---"):
-            yield cells
-
-
 def test_the_card_shows_a_question_as_it_is() -> None:
     example = question(3, 1, 1, seed=0, number=1)
-    chain = [[hop.title, hop.ask, hop.value, "yes" if hop.foreseen else "no"] for hop in example.chain]
     assert example.id in CARD
     assert f"> {example.question} *{example.answers[0]}*" in CARD
-    assert list(card_rows()) == chain
+    assert [hop.foreseen for hop in example.chain] == [True, True, False]  # "the last unstated"
 
 
 @pytest.mark.anyio

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from functools import cache
@@ -56,19 +55,14 @@ def says(text: str, words: str) -> bool:
 
 
 @each_sample
-def test_questions_are_numbered_and_of_the_types_that_the_card_tells(name: str) -> None:
+def test_questions_are_numbered_and_of_the_kinds_that_the_card_counts(name: str) -> None:
     examples = examples_of(name)
     assert [int(example.id.rpartition("-")[2]) for example in examples] == [*range(1, len(examples) + 1)]
     assert len({example.question.casefold() for example in examples}) == len(examples)
     assert Counter(example.kind for example in examples) == KINDS[name]
     folder: Path = bundled_folder("datasets") / name
     card = (folder / "README.md").read_text(encoding="utf-8")
-    for kind, count in KINDS[name].items():
-        first, *_, last = (example.id.rpartition("-")[2] for example in examples if example.kind == kind)
-        assert f"| {kind} | {first}-{last} | {count} |" in card
-    shown = card.split("```json\n")[1].split("```")[0]
-    rows = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(shown) in [json.loads(row) for row in rows]
+    assert ", ".join(f"{count} {kind}" for kind, count in KINDS[name].items()) in card
 
 
 @each_sample
@@ -91,8 +85,7 @@ def test_every_gold_page_is_found_by_its_title_and_has_its_value(name: str) -> N
         assert page.title == hop.title
     gold = {hop.title for _, hop in hops_of(name)}
     card = (bundled_folder("datasets") / name / "README.md").read_text(encoding="utf-8")
-    counts = f"{len(gold)} gold passages, {len(passages) - len(gold)} distractors"
-    assert f"| `passages.jsonl` | {len(passages)} | the corpus: {counts} |" in card
+    assert f"{len(gold)} gold passages, {len(passages) - len(gold)} distractors" in card
 
 
 @each_corpus

@@ -18,6 +18,7 @@ import pytest
 
 from rewoo_bench.analysis.stats.paired import Interval, difference_of_proportions
 from rewoo_bench.analysis.stats.tests import holm, p_of_margin
+from rewoo_bench.analysis.verdict import two_digits
 from rewoo_bench.errors import DataError, SpecError, UsageError
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import load
@@ -198,12 +199,13 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
     study, folder = made
     results = read_results(study, folder)
     page = study.file.with_name("page.md")
-    page.write_text("{{title}}: {{tokens/sample/oracle}} (n = {{n tokens/sample/oracle}})\n\n{{table outcomes}}\n")
+    numbers = "{{tokens/sample/oracle}} (about {{about tokens/sample/oracle}}, n = {{n tokens/sample/oracle}})"
+    page.write_text(f"{{{{title}}}}: {numbers}\n\n{{{{table outcomes}}}}\n")
     try:
         text = page_of(results, folder)
-        figure = results.figures["tokens/sample/oracle"].text
+        figure = results.figures["tokens/sample/oracle"]
         assert text.removeprefix("<!-- made by rewoo-bench study publish -->\n\n").startswith(
-            f"A study: {figure} (n = 12)\n\n| outcome |"
+            f"A study: {figure.text} (about {two_digits(figure.estimate)}, n = 12)\n\n| outcome |"
         )
         page.write_text("{{tokens/sample/orakel}}")
         with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
@@ -244,6 +246,7 @@ def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: P
     ("place", "filled"),
     [
         ("{{n tokens/sample/oracle}}, {{verdict tokens/sample/oracle}}", "(not run), (not run)"),
+        ("{{about tokens/sample/oracle}}", "(not run)"),
         ("{{range pages openai}} {{asking 50 main}}", "(not run) (not run)"),
         ("{{short-sample-oracle/rewoo/in loops}}", "(unknown)"),
         ("{{model oracle}}", "oracle"),
