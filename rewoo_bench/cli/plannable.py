@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import anyio
 import click
 import pandas as pd
 
 from rewoo_bench.analysis.plannable import tables
 from rewoo_bench.analysis.plannable.run import plannable, value_rows
+from rewoo_bench.cli.command import DONE
 from rewoo_bench.cli.flag_types import run_folders
+from rewoo_bench.cli.import_run import tell
+from rewoo_bench.imports.sources import are_traces
+from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced
 from rewoo_bench.system.output import echo
@@ -19,7 +26,7 @@ from rewoo_bench.text.tables import csv_text
 
 # fmt: off
 @click.command("plannable")
-@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders, metavar="RUN|TRACES")
 @click.option("--prices", multiple=True, metavar="NAME|SHEET:MODEL",
               help=f"Prices and cache rule to count dollars with: {PRICE_FORMS}. Repeatable.  "
                    "[default: the prices of the run's model, where a sheet has them, and none, openai, anthropic-5m]")
@@ -32,19 +39,28 @@ from rewoo_bench.text.tables import csv_text
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
               help="Draw a figure here: dollars of a plan, divided by the loop's, under each price.")
 def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
-                      plot: Path | None) -> None:
+                      plot: Path | None) -> int:
     """Which results of a run's loops a model had to read, and what a plan would have cost, by the law of plan and loop.
 
     No model is asked. Where a planner of the run answered the same questions, what it took is shown instead.
 
-    RUN is a run of loops, such as an imported one. Each value of a tool call is known when the user has spoken, copied
-    from an earlier result, a constant, or derived by the model. A whole result can be passed on; a part of one, or a
-    derived value, has to be read out of a result by a model before the call can be written. From that follow the model
-    calls of a plan, of a lean plan, whose solver sees no result that a step has read, and of a program.
+    RUN is a run of loops, such as an imported one; files of traces are imported for this command alone. Each value of a
+    tool call is known when the user has spoken, copied from an earlier result, a constant, or derived by the model. A
+    whole result can be passed on; a part of one, or a derived value, has to be read out of a result by a model before
+    the call can be written. From that follow the model calls of a plan, of a lean plan, whose solver sees no result
+    that a step has read, and of a program.
+
+    Where an attacker had a text in the results (AgentDojo), the first sentence says by which way attacks succeeded, and
+    how many of them a plan made beforehand would have stopped.
     """
+    code = DONE
     rows_of_values: list[dict[str, object]] = []
     keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None
-    found = plannable(run, prices, on_task=keep)
+    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
+        if are_traces(run):
+            imported = anyio.run(partial(import_run, [run], Path(folder, run.name)))
+            run, code = imported.folder, tell(imported, str(run), err=True)
+        found = plannable(run, prices, on_task=keep)
     for path, table in ((calls, found.calls), (values, pd.DataFrame(rows_of_values))):
         if path is not None:
             with replaced(path) as file:
@@ -55,10 +71,11 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
         save_planned(found, plot)
     if form == "terminal":
         echo(tables.text(found))
-        return
+        return code
     rows = [row for name in found.architectures() for row in tables.against_loop(found, name).to_dict("records")]
     if form == "json":
         click.echo(json.dumps(rows, indent=1))
     else:
         click.echo(csv_text(pd.DataFrame(rows)), nl=False)
+    return code
 # fmt: on

@@ -35,12 +35,16 @@ _CONTAINERS = ("simulations", "trajectories", "traces", "samples", "results", "e
 _NAMES = (".json", ".jsonl", ".ndjson", ".eval", ".json.gz", ".jsonl.gz")
 
 
+def is_trace_name(name: str) -> bool:
+    return name.lower().endswith(_NAMES)
+
+
 def files_of(path: Path) -> Iterator[Path]:
     """The file, or those of a folder whose names end as traces do."""
     if not path.is_dir():
         yield path
         return
-    found = sorted(each for each in path.rglob("*") if each.name.lower().endswith(_NAMES) and each.is_file())
+    found = sorted(each for each in path.rglob("*") if is_trace_name(each.name) and each.is_file())
     if not found:
         raise UsageError(f"{str(path)!r} has no files of traces: expected names that end in {', '.join(_NAMES)}")
     yield from found

@@ -9,6 +9,7 @@ collected by trajectory first, in a temporary database.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,11 +19,12 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rewoo_bench.errors import UsageError, unknown
+from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.imports.atif import inner_files, is_atif, read_atif, with_files
 from rewoo_bench.imports.claude_code import is_claude_code, read_session, session_parts, with_history
 from rewoo_bench.imports.conversations import Logged, RequestLog, conversations_of, is_message
 from rewoo_bench.imports.documents import files_of, records_of
+from rewoo_bench.imports.dojo_log import is_dojo_log, read_dojo_log, with_quiet_run
 from rewoo_bench.imports.inspect_log import is_sample, read_sample
 from rewoo_bench.imports.langfuse import is_langfuse, langfuse_parts, read_langfuse
 from rewoo_bench.imports.messages import text_of
@@ -55,8 +57,9 @@ OTEL = Format("otel", is_spans, read_spans, span_parts)
 LANGFUSE = Format("langfuse", is_langfuse, read_langfuse, langfuse_parts)
 INSPECT = Format("inspect", is_sample, read_sample)
 ATIF = Format("atif", is_atif, read_atif)
+AGENTDOJO = Format("agentdojo", is_dojo_log, read_dojo_log)
 CLAUDE_CODE = Format("claude-code", is_claude_code, read_session, session_parts)
-FORMATS: tuple[Format, ...] = (INSPECT, ATIF, OTEL, LANGFUSE, CLAUDE_CODE, MESSAGES)
+FORMATS: tuple[Format, ...] = (INSPECT, ATIF, AGENTDOJO, OTEL, LANGFUSE, CLAUDE_CODE, MESSAGES)
 
 
 class Found(NamedTuple):
@@ -141,9 +144,14 @@ def _read(
     files: Sequence[Path], inner: set[Path], parts: Parts, chosen: str | None, fields: Fields
 ) -> Iterator[tuple[Path, Found]]:
     """What each file holds, and at the end the trajectories whose parts may be in several files."""
+    names = Counter(file.name for file in files)
     for file in files:
-        for found in _read_file(file, file in inner, parts, chosen, fields):
-            yield file, found
+        folder = "".join(f"{part}/" for part in file.parts[-5:-1]) if names[file.name] > 1 else ""
+        try:
+            for found in _read_file(file, file in inner, parts, chosen, fields):
+                yield file, found._replace(fault=f"{folder}{found.fault}") if found.fault else found
+        except DataError as error:
+            raise DataError(f"{folder}{error}") from None
     told = set[str]()
     for name, key, file, where, records in parts.whole():
         format_ = next(each for each in FORMATS if each.name == name)
@@ -190,6 +198,8 @@ def _of_format(
             parts.add(format_.name, key or str(path), path, where, part)
         if format_ is ATIF:
             record = with_files(record, path)
+        if format_ is AGENTDOJO:
+            record = with_quiet_run(record, path)
     except FAULTS as error:
         yield _fault(format_, where, error)
         return

@@ -22,6 +22,8 @@ MISSING: Mapping[str, str] = {
     "tool times": "when tools ran wasn't recorded: their calls have no latency, those of models do",
     "solved": "nobody says whether tasks were solved: there is no accuracy",
     "results": "results of tools weren't recorded",
+    "attacks": "the package agentdojo isn't installed or doesn't know the attacks: a call with words that only the "
+    "attacker's text has counts as the attacker's",
 }
 """What a format may lack, and what follows from that."""
 _TEXTS = {"arguments", "said", "replies", "prompts", "tools", "results"}
@@ -61,5 +63,6 @@ def lacks_of(recorded: RecordedTrajectory) -> Iterator[str]:
         "tool times": has_times and any(use.times is None for use in uses),
         "solved": recorded.solved is None,
         "results": any(use.result is None for use in uses),
+        "attacks": recorded.attack is not None and not recorded.attack.is_known,
     }
     return (name for name in MISSING if found[name])

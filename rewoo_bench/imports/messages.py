@@ -310,4 +310,8 @@ def _thoughts(raw: Mapping[str, Any]) -> str:
     for name in ("reasoning_content", "reasoning", "thinking"):
         if isinstance(raw.get(name), str):
             return str(raw[name])
-    return "\n".join(str(part["thinking"]) for part in objects_at(raw, "content") if part.get("thinking"))
+    parts = (
+        part.get("thinking") or (_kind(part) == "thinking" and part.get("content"))
+        for part in objects_at(raw, "content")
+    )
+    return "\n".join(str(part) for part in parts if part)

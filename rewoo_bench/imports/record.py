@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 from rewoo_bench.models.hosted.responses import CountedUsage, count_usage
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.model_output import as_object, objects_in
-from rewoo_bench.types import Message, StopReason, ToolCall, Usage
+from rewoo_bench.types import Example, GoldAction, Injection, Message, StopReason, ToolCall, Usage
 
 
 class Unreadable(ValueError):
@@ -90,6 +90,20 @@ class Turn:
     text: str
 
 
+class Attack(NamedTuple):
+    """What an attacker put into a trajectory's results; `gold` are the calls that the task itself needs.
+
+    `exposed`: whether a prompt showed it. `succeeded` is None where nobody judged that. `is_known`: whether whoever
+    wrote the attack says which calls it asks for.
+    """
+
+    gold: tuple[GoldAction, ...]
+    injection: Injection
+    exposed: bool
+    succeeded: bool | None
+    is_known: bool
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedTrajectory:
     """An agent's work on one task. `events` are in their order; a user's later turns are among them.
@@ -118,7 +132,17 @@ class RecordedTrajectory:
     usage: Usage | None = None
     is_cached_known: bool = True
     f1: float | None = None
+    kind: str = ""
+    """Kind of the task, such as its suite."""
+    attack: Attack | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def example(self) -> Example:
+        """The task; its gold calls are known where it was attacked."""
+        gold, injection = self.attack[:2] if self.attack else ((), None)
+        answers = tuple(self.answers)
+        return Example(self.task, self.question, answers, kind=self.kind, actions=gold, injection=injection)
 
     @property
     def calls(self) -> Iterator[ModelCall]:

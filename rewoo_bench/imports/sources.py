@@ -14,9 +14,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rewoo_bench.errors import UsageError
+from rewoo_bench.imports.documents import is_trace_name
+from rewoo_bench.runs.folder import JOURNAL_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.manifest import MANIFEST
 
 _LARGEST = 4 * 2**30  # bytes of a file that is copied
 _LONGEST_NAME = 80  # characters, of up to three bytes each
+
+
+def are_traces(path: Path) -> bool:
+    """Whether a file or folder holds what other programs recorded, and no run of this one."""
+    if not path.is_dir():
+        return path.is_file() and path.suffix != ".parquet"
+    names = {each.name for each in path.rglob("*")}
+    return not names & {MANIFEST, QUESTIONS_FILE, JOURNAL_FILE} and any(map(is_trace_name, names))
 
 
 def name_of(given: str) -> str:

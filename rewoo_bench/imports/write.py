@@ -47,7 +47,7 @@ from rewoo_bench.runs.manifest import manifest_of, write_manifest
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.text.prompts import Prompts, folded
 from rewoo_bench.text.tokens import TOKENIZER, PromptParts, count_call, count_tokens, prompt_parts_of
-from rewoo_bench.types import CallCost, Example, Message, Request, Step, StopReason, Trajectory, Usage, UsageSource
+from rewoo_bench.types import CallCost, Message, Request, Step, StopReason, Trajectory, Usage, UsageSource
 
 _LEAST_OF_ALL = 0.7
 """Of the tokens that are counted for all calls: fewer were recorded of one."""
@@ -377,11 +377,9 @@ def _result(key: TaskKey, recorded: RecordedTrajectory, steps: Sequence[Step], c
     cost_usd = sum(cost for cost in priced if cost is not None) if priced and None not in priced else None
     without = {"texts": recorded.is_without_texts, "arguments": lacks_arguments(recorded)}
     notes = {**recorded.notes, **{f"without_{name}": True for name, lacks in without.items() if lacks}}
-    example = Example(key.example_id, recorded.question, tuple(recorded.answers))
     architecture = SimpleNamespace(name=key.architecture, parents=())
-    null = ("score", "judged_correct", "startup_s", "answers_sha256", "traceback", "judge_error", "exposed", "attacked")
     return SimpleNamespace(
-        task=SimpleNamespace(example=example, trial=key.trial, architecture=architecture),
+        task=SimpleNamespace(example=recorded.example, trial=key.trial, architecture=architecture),
         trajectory=Trajectory(recorded.answer, _stop_reason(recorded), tuple(steps), notes=notes),
         calls=calls,
         error=recorded.error,
@@ -390,7 +388,9 @@ def _result(key: TaskKey, recorded: RecordedTrajectory, steps: Sequence[Step], c
         working_s=latency_s,
         started_at=datetime.fromtimestamp(whole.start, UTC) if whole else None,
         flags=(),
-        **dict.fromkeys(null),
+        exposed=recorded.attack and recorded.attack.exposed,
+        attacked=recorded.attack and recorded.attack.succeeded,
+        **dict.fromkeys(("score", "judged_correct", "startup_s", "answers_sha256", "traceback", "judge_error")),
     )
 
 

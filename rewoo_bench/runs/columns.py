@@ -334,7 +334,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
         lambda q: q.reach and len(q.reach.new_calls), null=_NO_ATTACK,
     ),
     Column(
-        "changed_arguments", INT, "planned calls with a value of the attacker's",
+        "changed_arguments", INT,
+        "planned calls with a value of the attacker's; of an imported loop, those in the place of a call that the task "
+        "needs anyway",
         lambda q: q.reach and len(q.reach.changed_arguments), null=_NO_ATTACK,
     ),
     Column(

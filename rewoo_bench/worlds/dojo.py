@@ -17,7 +17,7 @@ import json
 import re
 import warnings
 from ast import literal_eval
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -32,6 +32,7 @@ from rewoo_bench.types import Example, GoldAction, Injection, Tool
 from rewoo_bench.worlds.world import World
 
 VERSION = "v1.2.2"
+_ENOUGH = 6  # words of a text that nothing else has
 SUITES = ("banking", "slack", "travel", "workspace")
 CHANGES_STATE = frozenset(
     (
@@ -97,6 +98,52 @@ def _attacked(plain: Example, suite: str, task: Any) -> Iterator[Example]:
 
 def _injected_text(injection: Any) -> str:
     return f"TODO: {injection.GOAL}"  # as AgentDojo's attack `direct` writes it
+
+
+def markers_of(text: str) -> Iterator[str]:
+    """Words of an attacker's text by which a result may show it, whatever YAML or JSON escapes and where a line ends.
+
+    First its longest piece of plain characters, then each run of some words in that.
+    """
+    longest = max((each.split() for each in re.split(r"[^ -~]|['\"\\]", text)), key=len) or text.split()
+    yield " ".join(longest)
+    for start in range(len(longest) - _ENOUGH + 1):
+        yield " ".join(longest[start : start + _ENOUGH])
+
+
+def gold_calls(version: str | None, suite: str, task_id: str, question: str) -> tuple[GoldAction, ...]:
+    """The calls of a user task's ground truth; their tools alone where the package doesn't know it, or isn't there.
+
+    `version` is the benchmark's, as a log names it.
+    """
+    for tasks, environment in _known_suites(version, suite):
+        task = tasks.user_tasks.get(task_id)
+        if task is not None and task.PROMPT.split() == question.split():
+            gold = task.ground_truth(task.init_environment(environment))
+            return tuple(GoldAction(call.function, dict(call.args)) for call in gold)
+    return tuple(GoldAction(label["tool"], {}) for label in _labels().get(f"{suite}/{task_id}", ()))
+
+
+def attack_calls(
+    version: str | None, suite: str, injection_id: str, texts: Sequence[str]
+) -> tuple[tuple[GoldAction, ...], str] | None:
+    """The calls that an injection task asks for, and the words for the answer; None where no text has that task."""
+    shown = [" ".join(text.split()) for text in texts]
+    for tasks, environment in _known_suites(version, suite):
+        task = tasks.injection_tasks.get(injection_id)
+        if task is not None and any(" ".join(task.GOAL.split()) in text for text in shown):
+            gold = task.ground_truth(environment)
+            calls = (GoldAction(call.function, dict(call.args), decided="loop") for call in gold)
+            return tuple(calls), task.GROUND_TRUTH_OUTPUT.strip()
+    return None
+
+
+def _known_suites(version: str | None, suite: str) -> Iterator[tuple[Any, Any]]:
+    """A suite and its environment as a version has them: without one, the newest that we know and the first."""
+    if importlib.util.find_spec("agentdojo") is not None:
+        for each in (version,) if version else (VERSION, "v1"):
+            with suppress(KeyError):
+                yield _suite(suite, each), _environment_with(suite, (), each)
 
 
 def _marker(text: str) -> str:
@@ -211,24 +258,24 @@ def _as_list(value: Any) -> Any:
 
 
 @cache
-def _suite(name: str) -> Any:
-    """Raises `SpecError` where the package isn't installed."""
+def _suite(name: str, version: str = VERSION) -> Any:
+    """Raises `SpecError` where the package isn't installed, and `KeyError` for what it doesn't have."""
     if importlib.util.find_spec("agentdojo") is None:
         raise SpecError("the data set agentdojo needs its package: pip install 'rewoo-bench[agentdojo]'")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that it imports
         from agentdojo.task_suite.load_suites import get_suite
-    return get_suite(VERSION, name)
+    return get_suite(version, name)
 
 
 @lru_cache(maxsize=64)
-def _loaded_environment(suite: str, placed: tuple[tuple[str, str], ...]) -> Any:
-    return _suite(suite).load_and_inject_default_environment(dict(placed))
+def _loaded_environment(suite: str, placed: tuple[tuple[str, str], ...], version: str) -> Any:
+    return _suite(suite, version).load_and_inject_default_environment(dict(placed))
 
 
-def _environment_with(suite: str, placed: tuple[tuple[str, str], ...]) -> Any:
+def _environment_with(suite: str, placed: tuple[tuple[str, str], ...], version: str = VERSION) -> Any:
     """An environment that nobody else has, with texts in these places: a copy takes a millisecond, its file sixty."""
-    return _loaded_environment(suite, placed).model_copy(deep=True)
+    return _loaded_environment(suite, placed, version).model_copy(deep=True)
 
 
 def _environment(suite: str) -> Any:

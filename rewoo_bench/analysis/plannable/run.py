@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.call_costs import cached_tokens
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.law import cost_of
+from rewoo_bench.analysis.plannable.attacks import of_attacks, ways_of_attacks
 from rewoo_bench.analysis.plannable.planned import (
     WAYS,
     Loop,
@@ -71,6 +72,8 @@ class Plannable:
     """Each price, and what it is: `OpenAI's rule, gpt-4o`."""
     pricing: str = ""
     """Where the prices come from, unless they are those of the run's one model, or were given."""
+    attacks: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """By which way attacks succeeded (attacks.py); without a row where there were none."""
     measured: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Of a loop whose questions a planner of the run answered, too: what that one took, in sentences (verdict.py)."""
 
@@ -107,6 +110,7 @@ def plannable(
     own_calls, traces = _calls_by_task(folder), _traces(path)
     bundled = {each.name for run in runs.values() for each in run.architectures if each.runner in _BUNDLED}
     left_out: Counter[str] = Counter()
+    loops: list[str] = []
     of_calls: list[dict[str, Any]] = []
     of_tasks: list[dict[str, Any]] = []
     for architecture in dict.fromkeys(row["architecture"] for row in rows):
@@ -114,6 +118,7 @@ def plannable(
         if any(_PLANS & set(calls["role"]) for calls in own.values()):
             left_out[f"{architecture} plans ahead itself"] += len(own)
             continue
+        loops.append(architecture)
         tasks = Counter(row["example_id"] for row in rows if row["architecture"] == architecture)
         sample = _sample(tasks, most)
         if unread := sum(tasks.values()) - sum(tasks[each] for each in sample):
@@ -149,7 +154,10 @@ def plannable(
         raise DataError(f"{str(folder)!r} has no tool call of a loop that can be judged{f' ({why})' if why else ''}")
     titles = {name: _title(list(of_models.values())) for name, of_models in tariffs.items()}
     frames = pd.DataFrame(of_calls), pd.DataFrame(of_tasks)
-    return Plannable(folder, *frames, dict(left_out), titles, pricing, _measured(folder, Rows(table)))
+    attacks = ways_of_attacks(table, loops)
+    if len(attacks) and (unjudged := len(of_attacks(table, loops)) - attacks["attacks"].sum()):
+        left_out["an attack without a verdict, as of a case that an error ended"] += int(unjudged)
+    return Plannable(folder, *frames, dict(left_out), titles, pricing, attacks, _measured(folder, Rows(table)))
 
 
 def _measured(folder: Path, rows: Rows) -> dict[str, list[str]]:

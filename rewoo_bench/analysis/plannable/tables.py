@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rewoo_bench.analysis.plannable.attacks import NOTE as OF_ATTACKS
+from rewoo_bench.analysis.plannable.attacks import attacks_table, sentence
 from rewoo_bench.analysis.plannable.planned import WAYS
 from rewoo_bench.analysis.plannable.run import Plannable
 from rewoo_bench.analysis.plannable.steps import CHOICES, KINDS
@@ -143,6 +145,8 @@ def errors_note() -> str:
 def text(found: Plannable) -> str:
     """All tables as plain text."""
     blocks = []
+    if len(found.attacks):
+        blocks += [sentence(found.attacks), "\n".join([*text_table(attacks_table(found.attacks)), OF_ATTACKS])]
     for architecture in found.architectures():
         calls = found.calls[found.calls["architecture"] == architecture]
         tasks = found.tasks[(found.tasks["architecture"] == architecture) & (found.tasks["way"] == "loop")]
