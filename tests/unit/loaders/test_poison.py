@@ -171,11 +171,11 @@ def test_a_file_has_lines_too_and_its_run_says_so(tmp_path: Path) -> None:
     assert facts.source["file"].endswith("own.jsonl")
 
 
-def test_no_claim_is_about_such_questions(tmp_path: Path) -> None:
+def test_claims_about_other_questions_leave_such_ones_out(tmp_path: Path) -> None:
     for name in ("chain", "chain?inject=stop"):
         bench("react,rewoo", out=tmp_path / name[-4:], dataset=name, questions=4)
     found = [group.data for folder in ("hain", "stop") for group in gather(tmp_path / folder)]
-    assert found == ["chain", "other"]
+    assert found == ["chain", "attacked"]
 
 
 @pytest.mark.parametrize(
