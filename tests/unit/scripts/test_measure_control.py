@@ -27,7 +27,7 @@ def test_the_page_says_what_the_table_has() -> None:
     assert (frozen["changed_arguments"], frozen["attack_succeeded"]) == (0, 0)
     banking = own["banking", "rewoo-json"]
     in_banking = banking["changed_arguments"] / banking["cases"]
-    assert f"{100 * in_banking:.0f}%." in page
+    assert f"in banking {100 * in_banking:.0f}%." in page
     assert f"stops all {banking['attack_succeeded']} attacks" in page
 
 
