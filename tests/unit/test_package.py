@@ -123,7 +123,7 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
 
 def test_help_names_every_flag_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        main(["run", "--help-all"])
     shown = capsys.readouterr().out
     flags = """
     --arch --dataset --split -n --questions --seed --trials --model --planner-model --solver-model --judge-model
