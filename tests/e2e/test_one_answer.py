@@ -214,6 +214,23 @@ def test_all_commands_say_the_same_of_an_oracles_run(oracle: tuple[Path, list[Sa
     assert {"plot", "gate", "plannable", "show", "run"} <= {who for who, _, _ in said}
 
 
+def test_all_commands_say_the_same_of_three_architectures_and_of_each_as_the_baseline(tmp_path: Path) -> None:
+    """A loop is divided by a plan whatever is asked for; a sentence on each further architecture."""
+    run = tmp_path / "run"
+    flags = ("--model", "oracle", "-n", 20, "--out", run, "--no-progress", "--no-report")
+    text = command("run", "--arch", "react,cot,rewoo", *flags)
+    said = [*of_tables("run", text), of_sentences("run", text.splitlines()), *everything(run, tmp_path)]
+    for name in ("rewoo", "react"):
+        said += of_tables(f"--baseline {name}", command("compare", run, "--baseline", name))
+    ratios = [(name, value) for _, name, value in said if name == "react / rewoo: total tokens"]
+    p_values = {"p of", "detectable"}  # of other pairs there are other numbers of tests
+    assert contradictions([each for each in said if not any(word in each[1] for word in p_values)]) == []
+    assert len(ratios) >= 4
+    assert not any(name.startswith("rewoo / react") for _, name, _ in said)
+    (sentences,) = {value for _, name, value in said if name == "what it comes to"}
+    assert [line.split()[0] for line in sentences.split(". ")] == ["react", "cot"]
+
+
 def test_all_commands_say_the_same_of_a_run_that_stopped_in_the_middle_of_its_trials(tmp_path: Path) -> None:
     run = tmp_path / "run"
     flags = ("--arch", "react,rewoo", "--model", "oracle", "-n", 20, "--out", run, "--no-progress", "--no-report")
@@ -242,8 +259,8 @@ def test_all_commands_say_the_same_of_a_published_run(tmp_path: Path) -> None:
         said.append(("study", f"react {name}", figures[f"{PUBLISHED.name}/react {what}"].text))
     said.append(("study", "react - rewoo: EM", figures["accuracy/hotpotqa/qwen"].text))
     page = (STUDY / "papers.md").read_text("utf-8")
-    line = next(line for line in page.splitlines() if "run in three sentences" in line)
-    said.append(("study's page", "what it comes to", line.partition("declared: ")[2]))
+    line = next(line for line in page.splitlines() if line.startswith("**On HotpotQA:**"))
+    said.append(("study's page", "what it comes to", line.partition(":** ")[2].partition(" **On")[0]))
     assert contradictions(said) == []
     assert {"claims", "study", "study's page"} <= {who for who, _, _ in said}
     assert {"react / rewoo: total tokens, two digits", "react - rewoo: EM", "what it comes to"} <= said_by_several(said)

@@ -64,7 +64,15 @@ def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str])
     assert "William Tell" in out
 
 
-def test_the_last_line_says_at_which_price_dollars_are(
+def test_a_number_is_the_place_of_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+    ids = [line.split()[3] for line in show(capsys, str(GOLDEN))[2].splitlines()[1:]]
+    for place, id_ in enumerate(ids, 1):
+        assert show(capsys, str(GOLDEN), "-n", str(place))[1] == show(capsys, str(GOLDEN), id_)[1]
+    code, _, err = show(capsys, str(GOLDEN), "-n", "999")
+    assert (code, f"has {len(load(GOLDEN)['example_id'].unique())} questions to choose from" in err) == (2, True)
+
+
+def test_the_last_lines_say_at_which_price_dollars_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `compare` says it, of a run whose model has no price."""

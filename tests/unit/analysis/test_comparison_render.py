@@ -6,12 +6,13 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from comparison_rows import ENDINGS, GOLDEN, frame, small, system
+from comparison_rows import ENDINGS, GOLDEN, A, frame, manifest, small, system
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
@@ -114,6 +115,36 @@ def test_a_judges_column_is_there_where_it_judged(form: ComparisonFormat) -> Non
     assert "judged" in judged
     assert "1.000 [0.610, 1.000]" in judged
     assert "judged" not in render_comparison(compare(frame(system(), system("react"))), form)
+
+
+def test_the_last_lines_are_a_table_to_paste_of_at_most_eight_lines() -> None:
+    shown = str(compare(frame(system(matches="110100"), system("react", "101100", 2000, model="oracle"))))
+    _, _, pasted = shown.partition("to paste:\n\n")
+    header, _, rewoo, react = pasted.splitlines()
+    assert header == "| architecture | n | right | tokens | calls | $ per 1000 |"
+    assert rewoo.startswith("| rewoo, openai/small_1 | 6 | 50% | 1,142 |")
+    assert "| an oracle's |" in react
+    many = compare(frame(*(system(f"r{n}") for n in range(7))))
+    assert str(many).endswith("to paste: --format markdown")
+
+
+def test_a_file_of_ones_own_is_named_in_headings() -> None:
+    facts = manifest(A, dataset__name="sample", dataset__source={"file": "sample.csv"})
+    bundled = str(compare(frame(system(), system("react")), manifests={A: facts}))
+    assert "sample: means per question" in bundled
+    rows = [system(dataset="mine"), system("react", dataset="mine")]
+    facts = manifest(A, dataset__name="mine", dataset__source={"file": "mine.csv"})
+    assert "your file mine.csv: means per question" in str(compare(frame(*rows), manifests={A: facts}))
+
+
+def test_the_time_of_a_run_is_from_its_start_to_its_end() -> None:
+    times = {"started_at": "2026-11-30T00:00:00+00:00", "finished_at": "2026-11-30T00:05:00+00:00"}
+    rows = frame(system(), system("react"))
+    shown = str(compare(rows, manifests={A: manifest(A, **times)}))
+    assert re.search(r"^run +time\n0001 +5 min$", shown, re.MULTILINE)
+    resumed = manifest(A, **times, sessions=[{}])
+    assert resumed.took == "resumed"
+    assert "time from the start" not in str(compare(rows, manifests={A: resumed}))
 
 
 def test_a_provider_whose_totals_do_not_add_up_is_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,21 @@ def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path
     effect = compared.pairs[0]["total_tokens"]
     assert effect.p < 0.05 < effect.p_holm
     assert compared.verdicts[0] == "react and rewoo are too close to call in tokens and dollars."
+
+
+def test_of_three_architectures_each_further_one_has_a_sentence() -> None:
+    of = {"rewoo": (RIGHT, 1000), "direct": ("1000" * 15, 100), "react": (RIGHT, 2600)}
+    found = compare(frame(*(system(name, *each) for name, each in of.items())))
+    react, direct = found.verdicts
+    assert re.fullmatch(
+        r"react took about [\d.]+ times the tokens of rewoo and cost about [\d.]+ times the dollars; "
+        r"accuracy is too close to call\.", react,
+    )  # fmt: skip
+    assert re.fullmatch(r"direct took .* of rewoo, cost .* times the dollars and is less accurate\.", direct)
+    many = {**of, "cot": (RIGHT, 300), "react-json": (RIGHT, 2700)}
+    said = compare(frame(*(system(name, *each) for name, each in many.items()))).verdicts
+    assert len(said) == 3
+    assert said[-1] == "The tables have direct, cot, too."
 
 
 def test_of_pairs_without_a_loop_and_a_plan_the_surest_differences_are_said() -> None:
