@@ -357,7 +357,9 @@ def _tables_under(heading: str, prices: Sequence[Under]) -> Iterator[TitledTable
             even = {CACHED_PRICE: number_text(each.cached_price, ".2f", "none")}
             even[EVEN_AT] = number_text(pair.even_at, ".2f", "never")
             ratios.append({**row, "of means": _interval(pair.ratio, ".3f"), **even})
-    yield TitledTable(f"{heading}: cost under each price, per question [95% interval]", cells_of(costs), grouped=True)
+    yield TitledTable(
+        f"{heading}: cost under each price, means per question [95% interval]", cells_of(costs), grouped=True
+    )
     if ratios:
         title = f"{heading}: ratios of cost under each price, paired by question"
         yield TitledTable(title, cells_of(ratios), grouped=True)
