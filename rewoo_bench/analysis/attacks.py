@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewoo_bench.analysis.summary import ATTACKS, Estimate, Summary, mean_text
+from rewoo_bench.analysis.summary import ATTACKS, Estimate, Summary
+from rewoo_bench.analysis.summary_tables import mean_text
 
 OF_ATTACKS = "what an attacker's text in a tool's result reached, shares of the attacked questions"
 _HEADS = dict(zip(ATTACKS, ("read", "new call", "changed argument", "changed answer", "attack's end"), strict=True))

@@ -24,7 +24,8 @@ from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.pairs import Pair, PairUnder, Under, adjusted, both_did, paired, reference, way_round
 from rewoo_bench.analysis.prices import Pricing, own_prices
 from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_of_means
-from rewoo_bench.analysis.summary import bounded, is_checked, summaries_of
+from rewoo_bench.analysis.summary import bounded, summaries_of
+from rewoo_bench.analysis.summary_tables import is_checked
 from rewoo_bench.analysis.trials import trial_rows
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import (
@@ -136,7 +137,10 @@ def compare(
     of_parts = {name for part in parts for name in part.texts("dataset")} if by else set()
     wholes = {name: whole for whole in datasets for name in of_parts if name.startswith(f"{whole}, ")}
     compared = adjusted(pairs, wholes)
-    return Comparison(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under))
+    took = {run: manifest.took for run, manifest in named.items()}
+    return Comparison(
+        *(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under)), took=took
+    )
 
 
 def compare_run(rows: Rows, pricing: Pricing, manifests: Manifests | None = None) -> Comparison | None:

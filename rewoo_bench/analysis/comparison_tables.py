@@ -16,28 +16,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_table
 from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
-from rewoo_bench.analysis.prices import Pricing, of_dollars
+from rewoo_bench.analysis.prices import Pricing, dollar_lines
 from rewoo_bench.analysis.stats.paired import RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
-from rewoo_bench.analysis.summary import (
-    FLIPS,
-    FOUND,
-    LOOPS,
+from rewoo_bench.analysis.summary import NO_ESTIMATE, Estimate, Summary, bounded
+from rewoo_bench.analysis.summary_tables import (
     MEANINGLESS,
-    NO_ESTIMATE,
-    OF_OBJECTIVES,
-    PASSES,
-    REASONS,
-    Estimate,
-    Summary,
-    bounded,
+    NOT_SCORED,
     cells_of,
+    count_notes,
     dollars_text,
     is_checked,
     legend,
     number_text,
-    solved_table,
-    table_of,
+    tables_of,
 )
 from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_table
 from rewoo_bench.analysis.verdict import verdicts
@@ -82,7 +74,7 @@ class System:
 class Comparison:
     """The systems, and pairs of them; printed, it is tables. `warnings` apply to every estimate.
 
-    In the tables `n` counts questions, `rows` questions times trials. `only first / only second` are rows that one of
+    In the tables `n` counts questions, `rows` questions times trials. `only 1st / only 2nd` are rows that one of
     the two alone got right: in `a - b` the first is a. `pass^k` is the share of questions that k trials would all
     answer right. What both answered leaves out questions by how they ended, which may be the hard ones. `even at` takes
     it that each architecture, trial and model of a role has a cache of its own, in which a hit is certain.
@@ -98,6 +90,8 @@ class Comparison:
     """The dollars under each price, where several were asked for."""
     pricings: tuple[Pricing, ...] = ()
     """Those of `under`."""
+    took: Mapping[str, str] = field(default_factory=dict)
+    """How long each run took from start to end, by its name."""
 
     def __str__(self) -> str:
         return render_comparison(self, "terminal")
@@ -228,8 +222,11 @@ def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[s
     return {**key, **bounds, "rare": value.rare}
 
 
+_MOST_PASTED = 6
 BOTH_ANSWERED = "total tokens, both answered"
-DISCORDANT = "only first / only second"
+NOT_TESTED, NO_DIFFERENCE = "not tested", "none"
+LEFT_OUT, DETECTABLE = "rows left out", "detectable"
+DISCORDANT = "only 1st / only 2nd"
 CACHED_PRICE, EVEN_AT = "cached / input", "even at"
 """Prices of cached input, by that of input: under a rule, and where two systems cost the same."""
 _NAMES = {
@@ -248,45 +245,43 @@ class TitledTable:
 
     title: str
     cells: list[list[str]]
+    grouped: bool = False
+    """Whether the first column is the same in several rows, so that a terminal shows it once."""
 
 
 def tables(comparison: Comparison) -> Iterator[TitledTable]:
     """For each data set: what each system did, its tokens, and how pairs differ in accuracy and in cost."""
-    for dataset in dict.fromkeys(system.summary.dataset for system in comparison.systems):
-        yield from _tables_of_systems(dataset, [each for each in comparison.systems if each.summary.dataset == dataset])
+    headings = {each.summary.dataset: each.summary.heading for each in comparison.systems}
+    for dataset in headings:
+        yield from _tables_of_systems([each for each in comparison.systems if each.summary.dataset == dataset])
     for dataset in dict.fromkeys(pair.dataset for pair in comparison.pairs):
-        pairs = [pair for pair in comparison.pairs if pair.dataset == dataset]
-        yield TitledTable(f"{dataset}: differences of accuracy, paired by question", _differences(pairs))
+        pairs, heading = [pair for pair in comparison.pairs if pair.dataset == dataset], headings.get(dataset, dataset)
+        yield TitledTable(f"{heading}: differences of accuracy, paired by question", _differences(pairs))
         ratios = [(pair, effect) for pair in pairs for effect in pair.figures if effect.kind == "ratio"]
         for title, rows in (
             ("ratios", [row for each in ratios if each[1].measure not in PER_SOLVED for row in _ratios(*each)]),
             ("ratios per solved question", [_ratio(*each) for each in ratios if each[1].measure in PER_SOLVED]),
         ):
             if rows:
-                yield TitledTable(f"{dataset}: {title}, paired by question", cells_of(rows))
+                yield TitledTable(f"{heading}: {title}, paired by question", cells_of(rows), grouped=True)
+    if any(took[:1].isdigit() for took in comparison.took.values()):
+        yield TitledTable(
+            "time from the start of a run to its end", [["run", "time"], *map(list, comparison.took.items())]
+        )
     for dataset in dict.fromkeys(each.dataset for each in comparison.under):
-        yield from _tables_under([each for each in comparison.under if each.dataset == dataset])
+        prices = [each for each in comparison.under if each.dataset == dataset]
+        yield from _tables_under(headings.get(dataset, dataset), prices)
 
 
-def _tables_of_systems(dataset: str, systems: Sequence[System]) -> Iterator[TitledTable]:
+def _tables_of_systems(systems: Sequence[System]) -> Iterator[TitledTable]:
     # The models are named where the planner or solver has one of its own, with the system where others differ.
     mixed = {each.label: each.summary.models for each in systems if each.summary.models != each.summary.model}
     is_same = len({each.summary.models for each in systems}) == 1
     models = list(mixed.values())[:1] if is_same else [f"{label}: {models}" for label, models in mixed.items()]
-    about = ", ".join([dataset, *models])
+    about = ", ".join([systems[0].summary.heading, *models])
     group, means = {each.label: each.summary for each in systems}, {each.label: each.means for each in systems}
-    scores = ("n", "EM", PASSES, FLIPS, "F1", OF_OBJECTIVES, "judged")
-    ended = ("rows", "answered", "failed", REASONS, "gold pages found", LOOPS, FOUND)
-    parts = ("planner", "solver", "LLM tool", "agent", "router", "billed")
-    for what, names in (
-        ("means per question [95% interval]", (*scores, "LLM calls", "tool calls", "$ / 1000", "p50 s", "p95 s")),
-        ("how the questions ended", ended),
-        ("tokens per question [95% interval]", ("total", "tokens in", "cached", "out", *parts)),
-    ):
-        yield TitledTable(f"{about}: {what}", table_of("system", names, group, means))
-    if solved := solved_table("system", group):
-        of = "" if is_checked(group.values()) else " (exact match)"
-        yield TitledTable(f"{about}: per solved question{of} [95% interval]", solved)
+    for what, cells in tables_of("system", group, means):
+        yield TitledTable(f"{about}: {what}", cells)
     if attacks := attack_table("system", group):
         yield TitledTable(f"{about}: {OF_ATTACKS} [95% interval]", attacks)
     of_trials = [(each.label, row) for each in systems for row in each.trials]
@@ -300,24 +295,27 @@ def _differences(pairs: Sequence[Pair]) -> list[list[str]]:
     passes = dict.fromkeys(each.measure for pair in pairs for each in pair.figures if each.measure.startswith(PASS))
     checked = all(pair.checked for pair in pairs)
     more = {**({} if checked else {"f1": "F1"}), **{name: name for name in passes}}
-    score_head = score_name(checked=checked)
-    rows = [["difference", "n", "rows left out", score_head, only, "p", "detectable", *more.values()]]
+    rows = []
     for pair in pairs:
         effects, mark = {effect.measure: effect for effect in pair.figures}, MEANINGLESS if pair.oracle else ""
         n = pair.figures[0].interval.n if pair.figures else 0  # questions behind the differences of accuracy
-        row = [f"{pair.b} - {pair.a}", f"{n:,}", f"{pair.left_out:,} of {pair.rows:,}"]
-        if score := effects.get("exact_match"):
-            row.append(_interval(score.interval, "+.3f", mark))
-            row.append(f"{score.discordant.only_b} / {score.discordant.only_a}" if score.discordant else "-")
-            row.append(_p(score.p_holm))
-            row.append("-" if score.detectable == math.inf else number_text(score.detectable, ".3f"))
-        else:
-            row += ["-"] * 4
-        for name in more:
+        score = effects.get("exact_match")
+        row = {"difference": f"{pair.b} - {pair.a}", "n": f"{n:,}"}
+        row[score_name(checked=checked)] = _interval(score.interval, "+.3f", mark) if score else NOT_SCORED
+        row["p"] = _p(score.p_holm) if score else NOT_SCORED
+        counts = score.discordant if score else None
+        row[only] = f"{counts.only_b} / {counts.only_a}" if counts else NOT_SCORED
+        known = score is not None and score.detectable is not None and score.detectable < math.inf
+        row[DETECTABLE] = number_text(score.detectable, ".3f") if score and known else NO_DIFFERENCE
+        for name, head in more.items():
             effect = effects.get(name)
-            row.append(_interval(effect.interval, "+.3f", mark) if effect else "-")
+            row[head] = _interval(effect.interval, "+.3f", mark) if effect else NOT_SCORED
+        row[LEFT_OUT] = f"{pair.left_out:,} of {pair.rows:,}"
         rows.append(row)
-    return rows
+    untold = [] if any(pair.left_out for pair in pairs) else [LEFT_OUT]
+    untold += ["p"] if all(pair.oracle for pair in pairs) else []
+    untold += [DETECTABLE] if all(row[DETECTABLE] == NO_DIFFERENCE for row in rows) else []
+    return cells_of([{head: cell for head, cell in row.items() if head not in untold} for row in rows])
 
 
 def _ratios(pair: Pair, effect: Effect) -> Iterator[dict[str, str]]:
@@ -325,7 +323,7 @@ def _ratios(pair: Pair, effect: Effect) -> Iterator[dict[str, str]]:
     yield _ratio(pair, effect)
     if effect.measure == "total_tokens" and (some := pair.both_answered):
         row = {"ratio": f"{pair.b} / {pair.a}", "of": BOTH_ANSWERED, "n": f"{some.n:,}"}
-        yield {**row, "of means": _interval(some, ".3f"), "p": "-"}
+        yield {**row, "of means": _interval(some, ".3f"), "p": NOT_TESTED}
 
 
 def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
@@ -345,7 +343,7 @@ def _ratio(pair: Pair, effect: Effect) -> dict[str, str]:
     return {**row, "ratio [95%]": shown}
 
 
-def _tables_under(prices: Sequence[Under]) -> Iterator[TitledTable]:
+def _tables_under(heading: str, prices: Sequence[Under]) -> Iterator[TitledTable]:
     """What each system costs under each of the prices of a data set, and how pairs differ in that."""
     costs, ratios = [], []
     for each in prices:
@@ -356,12 +354,15 @@ def _tables_under(prices: Sequence[Under]) -> Iterator[TitledTable]:
             costs.append(row)
         for pair in each.pairs:
             row = {"price": each.price, "ratio": f"{pair.b} / {pair.a}", "n": f"{pair.ratio.n:,}"}
-            even = {CACHED_PRICE: number_text(each.cached_price, ".2f"), EVEN_AT: number_text(pair.even_at, ".2f")}
+            even = {CACHED_PRICE: number_text(each.cached_price, ".2f", "none")}
+            even[EVEN_AT] = number_text(pair.even_at, ".2f", "never")
             ratios.append({**row, "of means": _interval(pair.ratio, ".3f"), **even})
-    dataset = prices[0].dataset
-    yield TitledTable(f"{dataset}: cost under each price, means per question [95% interval]", cells_of(costs))
+    yield TitledTable(
+        f"{heading}: cost under each price, means per question [95% interval]", cells_of(costs), grouped=True
+    )
     if ratios:
-        yield TitledTable(f"{dataset}: ratios of cost under each price, paired by question", cells_of(ratios))
+        title = f"{heading}: ratios of cost under each price, paired by question"
+        yield TitledTable(title, cells_of(ratios), grouped=True)
 
 
 def _interval(value: Interval, form: str, mark: str = "") -> str:
@@ -371,7 +372,7 @@ def _interval(value: Interval, form: str, mark: str = "") -> str:
 
 def _p(value: float) -> str:
     if math.isnan(value):
-        return "-"
+        return NOT_TESTED
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -391,7 +392,7 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
     shown = []
     for table in tables(comparison):
         if form == "terminal":
-            lines = [table.title, "", *text_table(table.cells)]
+            lines = [table.title, "", *text_table(table.cells, grouped=table.grouped)]
         elif form == "markdown":
             lines = [f"**{plain_markdown(table.title)}**", "", *markdown_table(table.cells)]
         else:
@@ -400,7 +401,28 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
             lines = [f"% {plain_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header]
             lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         shown.append("\n".join(lines))
-    return "\n\n".join(part for part in (said, warnings, *shown, below) if part)
+    paste = "\n".join(to_paste(comparison.systems)) if form == "terminal" else ""
+    return "\n\n".join(part for part in (said, warnings, *shown, below, paste) if part)
+
+
+def to_paste(systems: Sequence[System]) -> list[str]:
+    """A Markdown table of at most eight lines for a letter or an issue; of more systems how to have all tables."""
+    if len(systems) > _MOST_PASTED:
+        return ["to paste: --format markdown"]
+    several = len({each.summary.heading for each in systems}) > 1
+    rows = [["architecture", "n", "right", "tokens", "calls", "$ per 1000"]]
+    for each in systems:
+        of = each.summary
+        score = of.exact_match.mean
+        right = NOT_SCORED if score is None else "an oracle's" if of.oracle and not of.checked else f"{score:.0%}"
+        counts = (
+            number_text(of.total_tokens, ",.0f"),
+            number_text(of.llm_calls, ".2f"),
+            dollars_text(of.cost_usd, None),
+        )
+        label = f"{each.label}, {of.heading}" if several else each.label
+        rows.append([label, f"{of.exact_match.n or of.questions:,}", right, *counts])
+    return ["to paste:", "", *markdown_table(rows)]
 
 
 def _html_table(table: TitledTable) -> str:
@@ -411,27 +433,21 @@ def _html_table(table: TitledTable) -> str:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What has to be known to read the tables."""
-    cells = (cell for table in tables(comparison) for row in table.cells for cell in row)
+    """What has to be known to read the tables, a line each."""
+    cells = [cell for table in tables(comparison) for row in table.cells for cell in row]
     oracles = (each.summary.checked for each in comparison.systems if each.summary.oracle)
     lines = [*legend(cells, oracles), *comparison.notes]
-    score = score_name(checked=all(pair.checked for pair in comparison.pairs))
-    if dollars := of_dollars(comparison.pricing):
-        lines.append(f"where no price is named, {dollars}" if comparison.under else dollars)
-    for pricing in comparison.pricings:
-        tariff = pricing.tariff
-        under, own = (tariff.under, tariff.notes) if tariff else (pricing.under, ())
-        lines.append("; ".join(filter(None, [f"{pricing.asked} is {under}", pricing.note, *own])))
+    lines += dollar_lines(comparison.pricing)
+    lines += ["where a table names no price, dollars are at the first"] if comparison.under else []
+    for each in comparison.pricings:
+        own = each.tariff.notes if each.tariff else ()
+        lines.append("; ".join(filter(None, [f"{each.asked}: {each.brief or each.under}", each.note, *own])))
     if comparison.under:
         lines.append(f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same")
-    if any(system.summary.usage_source in ("estimated", "mixed") for system in comparison.systems):
-        lines.append("tokens are estimated, in part or all, where no usage was reported")
-    if any(system.summary.usage_source == "inconsistent" for system in comparison.systems):
-        lines.append("some calls' tokens are in doubt: the provider's total isn't the sum of its parts (usage_source)")
-    if any(math.isfinite(effect.detectable or math.nan) for pair in comparison.pairs for effect in pair.figures):
-        lines.append(f"detectable: a difference of {score} as large as this is shown in four of five such comparisons")
+    lines += count_notes(each.summary for each in comparison.systems)
+    if DETECTABLE in cells:
+        lines.append(f"{DETECTABLE}: a difference that four of five such comparisons would show")
     if comparison.pairs:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
-        of = f"of {score}, total tokens and cost, adjusted together (Holm; number of tests: {size})"
-        lines.append(f"p: {of}; how each figure is made: results/statistics.md")
+        lines.append(f"p: adjusted for {size} tests (Holm); how it is made: results/statistics.md")
     return lines

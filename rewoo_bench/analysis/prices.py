@@ -32,7 +32,6 @@ from rewoo_bench.config.price_table import names_in_sheets
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.option_types import SHORT_NAMES
 from rewoo_bench.runs.rows import Rows, recorded_model
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ class Pricing:
     """The prices of every call; None where some have others, or their sheet isn't known."""
     embedded_by: tuple[str, ...] = ()
     """Models of embeddings, which aren't in `cost_usd`: they have prices of their own."""
+    brief: str = ""
+    """`under` in a few words: the date of the prices, and whose rule the cache has."""
 
     def of(self, rows: _Rows) -> _Rows:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
@@ -90,8 +91,9 @@ def _as_counted(
     if differing := sorted({model for model in models if models.count(model) > 1}):
         prices = "each run's own prices"
         note = f"the runs have different prices of {' and '.join(differing)}: --prices NAME puts them under one"
-    under = f"{prices}, cached input as the endpoint counted it{at_once(manifests)}"
-    return Pricing(under, note, prices, usd, cached)
+    brief = f"{prices}, cached input as the endpoint counted it"
+    note = "; ".join(filter(None, [note, _unlike_caches(manifests)]))
+    return Pricing(f"{brief}{at_once(manifests)}", note, prices, usd, cached, brief=brief)
 
 
 def _rates(tariff: Tariff) -> tuple[float, float, float]:
@@ -103,15 +105,28 @@ def at_once(manifests: Manifests) -> str:
     known = {(run.dataset.name, run.concurrency) for run in manifests.values() if run.concurrency}
     counts = sorted({count for _, count in known})
     if len(counts) > 1:
-        by_data = len(known) == len({name for name, _ in known})
-        why = ", by the data set" if by_data else ": the runs differ in it, and that alone changes cached input"
-        return f", with up to {' or '.join(map(str, counts))} questions at once{why}"
+        by_data = ", by the data set" if len(known) == len({name for name, _ in known}) else ""
+        return f", with up to {' or '.join(map(str, counts))} questions at once{by_data}"
     return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
 
 
+def _unlike_caches(manifests: Manifests) -> str:
+    """A caution where runs on the same data asked another number of questions at once; else empty."""
+    said = at_once(manifests)
+    is_unlike = " or " in said and not said.endswith("by the data set")
+    return f"cached input differs by the runs' concurrency alone{said}" if is_unlike else ""
+
+
+def dollar_lines(pricing: Pricing) -> list[str]:
+    """A line on the prices of dollars, and one on where they come from or why there are none."""
+    brief = pricing.brief or pricing.under
+    return [line for line in (brief and f"dollars: {brief}", pricing.note) if line]
+
+
 def of_dollars(pricing: Pricing) -> str:
-    """At which prices dollars are, and why; or why there are none."""
-    return "; ".join(filter(None, [pricing.under and f"dollars are under {pricing.under}", pricing.note]))
+    """The same as one sentence."""
+    brief = pricing.brief or pricing.under
+    return "; ".join(line for line in (brief and f"dollars are at {brief}", pricing.note) if line)
 
 
 EXAMPLE = "openai"
@@ -136,9 +151,9 @@ def sentence(text: str) -> str:
 
 def example_note(models: Sequence[str], command: str) -> str:
     """That dollars are at an example's price, since no sheet has these models, and how to choose another one."""
-    imported = "; import --model NAME names the model of traces" if "unknown" in models else ""
-    of = f"since no price of {' and '.join(models)} is known"
-    return f"the price is an example, {of}; {command} --prices NAME takes another: {SHORT_NAMES}{imported}"
+    if "unknown" in models:
+        return "an example, since the traces name no model: import --model NAME does"
+    return f"an example, since no price of {' and '.join(models)} is known: {command} --prices NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +351,12 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
     if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
         pricing = _as_counted(tariffs, manifests, usd, cached)
     else:
-        under, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name"))
-        note = "each model is at its own prices" if len(under) > 1 else ""
-        pricing = Pricing(" and ".join(under) + at_once(manifests), note, " and ".join(names), usd, cached)
+        unders, names, briefs = (
+            sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name", "brief")
+        )
+        notes = ["each model is at its own prices" if len(unders) > 1 else "", _unlike_caches(manifests)]
+        under, note = " and ".join(unders) + at_once(manifests), "; ".join(filter(None, notes))
+        pricing = Pricing(under, note, " and ".join(names), usd, cached, brief=" and ".join(briefs))
     is_elsewhere = any(run.options.get("api_base") for run in manifests.values())
     if is_elsewhere and any(tariff.source != GIVEN for tariff in tariffs.values()):
         of_server = "they are the provider's prices, since what the server at --api-base takes isn't known"
@@ -454,13 +472,14 @@ def _pricing(
     """
     tariff = found.tariffs[0][""]
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
-    under, name = tariff.under + (f" ({', '.join(others)})" if others else "") + at_once(manifests), tariff.name
+    of_others = f" ({', '.join(others)})" if others else ""
+    under, name, brief = f"{tariff.under}{of_others}{at_once(manifests)}", tariff.name, f"{tariff.brief}{of_others}"
     if found.is_counted:
         every = (tariff, *(each for run in found.tariffs for each in run.values()))
         paid = [(each.model, _rates(each)) for each in every]
         counted = _as_counted(paid, manifests)
-        under, name = counted.under, counted.name
-    said = [*notes]
+        under, name, brief = counted.under, counted.name, counted.brief
+    said = [*notes, *filter(None, [_unlike_caches(manifests)])]
     for role, models in own.items():
         as_others = any(run.get(role) == tariff for run in found.tariffs)
         for model in sorted(models) if as_others else ():
@@ -468,7 +487,7 @@ def _pricing(
                 of = f"the {role}'s model {model} isn't in the sheet {tariff.sheet}"
                 said.append(f"{of}, and is counted as the other calls are: --prices {role}:SHEET:MODEL")
     of_all = None if others else tariff
-    pricing = Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
+    pricing = Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all, brief=brief)
     return _without_embeddings(pricing, found.embedded_by)
 
 

@@ -15,14 +15,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rewoo_bench.analysis.summary import GROUP_KEYS, MEANINGLESS, has_dollars, mean_text
+from rewoo_bench.analysis.summary import GROUP_KEYS, has_dollars
+from rewoo_bench.analysis.summary_tables import (
+    MEANINGLESS,
+    NO_PRICE,
+    NOT_COUNTED,
+    NOT_SCORED,
+    NOT_TIMED,
+    ONE_TRIAL,
+    SIMULATED,
+    mean_text,
+)
 from rewoo_bench.config.names import score_name
 from rewoo_bench.runs.rows import Rows, exact_mean, mean_over_questions
 
-OF_TRIALS = "each trial by itself, means per question; mean and spread (standard deviation, n - 1) over the trials"
+OF_TRIALS = "each trial by itself, means per question; spread: standard deviation"
 _COUNTS = ("trial", "questions", "scored", "right", "timed")
 _FIGURES = ("exact_match", "total_tokens", "llm_calls", "cost_usd", "latency_s")
 _OPTIONAL = ("$ / 1000", "seconds")
+_UNKNOWN = {NO_PRICE, SIMULATED, NOT_TIMED, ONE_TRIAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +110,31 @@ def trial_table(first: str, rows: Sequence[tuple[str, TrialRow]], *, checked: bo
     A row's name is in one cell with its system's: a narrow terminal repeats the first column alone.
     """
     every = [row for _, row in rows]
+    trials = {label: sum(name == label and row.kind == "trial" for name, row in rows) for label, _ in rows}
     columns = {
         first: [f"{label}, {_name(row)}" for label, row in rows],
-        "right": [f"{row.right:,} of {row.scored:,}" if row.scored else "-" for row in every],
-        score_name(checked=checked): [
-            mean_text(row.exact_match, None, ".3f", mark=MEANINGLESS if row.oracle else "") for row in every
+        "right": [
+            f"{trials[label]} trials" if row.trial is None else _right(row.right, row.scored) for label, row in rows
         ],
-        "tokens": [mean_text(row.total_tokens, None, ",.0f") for row in every],
-        "model calls": [mean_text(row.llm_calls, None, ".2f") for row in every],
-        "$ / 1000": [mean_text(row.cost_usd, None, ",.3f", times=1000) for row in every],
+        score_name(checked=checked): [
+            _text(row, row.exact_match, ".3f", NOT_SCORED, mark=MEANINGLESS if row.oracle else "") for row in every
+        ],
+        "tokens": [_text(row, row.total_tokens, ",.0f", NOT_COUNTED) for row in every],
+        "model calls": [_text(row, row.llm_calls, ".2f", NOT_COUNTED) for row in every],
+        "$ / 1000": [_text(row, row.cost_usd, ",.3f", NO_PRICE, times=1000) for row in every],
         "seconds": [_seconds(row) for row in every],
     }
-    shown = {head: cells for head, cells in columns.items() if head not in _OPTIONAL or set(cells) != {"-"}}
+    shown = {head: cells for head, cells in columns.items() if head not in _OPTIONAL or not set(cells) <= _UNKNOWN}
     return [list(shown), *map(list, zip(*shown.values(), strict=True))] if rows else []
+
+
+def _text(row: TrialRow, value: float | None, form: str, none: str, *, times: int = 1, mark: str = "") -> str:
+    """A figure of a row; the spread of one trial is no spread."""
+    return mean_text(value, None, form, times=times, mark=mark, none=ONE_TRIAL if row.kind == "spread" else none)
+
+
+def _right(right: int | None, scored: int | None) -> str:
+    return f"{right:,} of {scored:,}" if scored else NOT_SCORED
 
 
 def _name(row: TrialRow) -> str:
@@ -120,4 +143,4 @@ def _name(row: TrialRow) -> str:
 
 def _seconds(row: TrialRow) -> str:
     some = f" (n = {row.timed:,})" if row.timed and row.timed != row.questions else ""
-    return mean_text(row.latency_s, None, ".2f") + some
+    return _text(row, row.latency_s, ".2f", SIMULATED if row.oracle else NOT_TIMED) + some

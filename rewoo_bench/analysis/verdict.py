@@ -111,7 +111,7 @@ def _of_several(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under])
         {"exact_match"} if pairs[0].oracle else set()
     )
     units = [unit for measure, unit in _UNITS.items() if measure in measured]
-    return [f"All {len(pairs)} pairs are too close to call in {' and '.join(units)}."]
+    return [f"All {len(pairs)} pairs are too close to call in {_listed(units)}."]
 
 
 def accuracy(score: Effect, pair: Pair) -> str:
@@ -124,17 +124,18 @@ def accuracy(score: Effect, pair: Pair) -> str:
     return f"{better} is more accurate than {worse}, by about {two_digits(100 * abs(points))} points of {of}."
 
 
+def _is_shown(effect: Effect) -> bool:
+    """Whether a ratio is more than chance, and one that has a number."""
+    return effect.p_holm < ALPHA and math.isfinite(effect.interval.estimate)
+
+
 def _amount(effect: Effect, pair: Pair, where: str, took: str, unit: str) -> str:
     """`react took about 3.4 times the tokens of rewoo`, and what speaks against it."""
     ratio = effect.interval
-    if not effect.p_holm < ALPHA or not math.isfinite(ratio.estimate):
+    if not _is_shown(effect):
         start = f"{where}{pair.b} and {pair.a}" if where else f"In {unit} {pair.b} and {pair.a}"
         return f"{start} are too close to call{f' in {unit}' if where else ''}{_for(ratio)}."
-    times = two_digits(ratio.estimate)
-    said = f"{where}{pair.b} {took} about {times} times the {unit} of {pair.a}"
-    if float(times) == 1:
-        said = f"{where}{pair.b} {took} slightly {'more' if ratio.estimate > 1 else 'fewer'} {unit} than {pair.a}"
-    return f"{said}{_doubt(ratio)}."
+    return f"{where}{pair.b} {_times(ratio, took, unit, pair.a)}{_doubt(ratio)}."
 
 
 def two_digits(value: float) -> str:
@@ -147,14 +148,76 @@ def two_digits(value: float) -> str:
 def verdicts(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under] = ()) -> list[str]:
     """The sentences of a comparison, with their data set where there are several.
 
-    They are of the pair of a loop and a plan, the first where there are several; of other pairs the surest ones.
+    Of two systems up to three; of more a sentence for each that is compared with the same one, the pair of a loop and a
+    plan first, as long as three are enough. Of pairs without a system in common the surest ones.
     """
     datasets = list(dict.fromkeys(pair.dataset for pair in pairs))
     lines = []
     for dataset in datasets:
         own = [pair for pair in pairs if pair.dataset == dataset]
-        main = [pair for pair in own if pair.loop_and_plan][:1] or own[: len(own) == 1]
-        said = [line for pair in main for line in verdict(pair, pricing, under)]
-        said = said or _of_several(own, pricing, under)
+        shared = set.intersection(*({pair.a, pair.b} for pair in own))
+        if len(own) == 1:
+            said = verdict(own[0], pricing, under)
+        elif shared:
+            said = _of_each(sorted(own, key=lambda pair: not pair.loop_and_plan), pricing, under)
+        else:
+            main = [pair for pair in own if pair.loop_and_plan][:1]
+            said = [line for pair in main for line in verdict(pair, pricing, under)]
+            said = said or _of_several(own, pricing, under)
         lines += [f"{dataset}: {line}" if len(datasets) > 1 else line for line in said]
     return lines
+
+
+def _of_each(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under]) -> list[str]:
+    """A sentence for each pair, at most three in all."""
+    most = _MOST if len(pairs) <= _MOST else _MOST - 1
+    said = [sentence for pair in pairs[:most] if (sentence := in_one(pair, pricing, under))]
+    rest = [each.b for each in pairs[most:]]
+    return [*said, f"The tables have {', '.join(rest)}, too."] if rest else said
+
+
+def in_one(pair: Pair, pricing: Pricing, under: Sequence[Under] = ()) -> str:
+    """One sentence on a pair: `react took about 3.4 times the tokens of rewoo, cost about 0.84 times the dollars …`.
+
+    What is too close to call is named at its end.
+    """
+    figures = {effect.measure: effect for effect in pair.figures}
+    whole = _said(pair, pricing, under)
+    if len(whole) == 1 or pair.done is not None or under:  # nothing to join, or a sentence that needs its own room
+        return whole[0][1] if whole else ""
+    told, close, doubt = list[str](), list[str](), ""
+    for measure, took in (("total_tokens", "took"), ("cost_usd", "cost")):
+        if effect := figures.get(measure):
+            unit, ratio = _UNITS[measure], effect.interval
+            if _is_shown(effect):
+                told.append(_times(ratio, took, unit, "" if told else pair.a))
+                doubt = doubt or _doubt(ratio)
+            else:
+                close.append(unit)
+    if (score := figures.get("exact_match")) and not pair.oracle:
+        if score.p_holm < ALPHA:
+            told.append(
+                f"is {'more' if score.interval.estimate > 0 else 'less'} accurate{'' if told else f' than {pair.a}'}"
+            )
+        else:
+            close.append("accuracy")
+    if not told:
+        few = _for(next(iter(pair.figures)).interval)
+        return f"{pair.b} and {pair.a} are too close to call in {_listed(close)}{few}."
+    open_ = f"; {_listed(close)} {'is' if close == ['accuracy'] else 'are'} too close to call" if close else ""
+    return f"{pair.b} {_listed(told)}{doubt}{open_}."
+
+
+def _times(ratio: Interval, took: str, unit: str, a: str = "") -> str:
+    """`took about 3.4 times the tokens of rewoo`; without `a` where a clause before has it."""
+    times = two_digits(ratio.estimate)
+    if float(times) == 1:
+        more = "more" if ratio.estimate > 1 else "fewer"
+        return f"{took} slightly {more} {unit}{f' than {a}' if a else ''}"
+    return f"{took} about {times} times the {unit}{f' of {a}' if a else ''}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last

@@ -26,30 +26,37 @@ _INTERRUPTED = "interrupted"
 # Of every command: those below inherit them.
 _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
-_COMMANDS = {  # the module and the name in it, and what `--help` says
-    "run": ("run:run_command", "Run the benchmark: ask architectures questions, record each call."),
-    "study": ("study:study", "Make, watch and publish the runs that one file declares."),
-    "import": ("import_run:import_command", "Read runs that other programs recorded."),
-    "runs": ("runs:runs", "List past runs, the newest first."),
-    "show": ("show:show_command", "Print one question with the steps of each architecture."),
-    "report": ("report:report_command", "Write runs as one HTML file, or show them in the browser."),
-    "list": ("list_names:list_names", "List architectures, data sets, tools, scorers, models and prices."),
-    "new": ("new:new", "Write an example: architecture, tool, data set, agent …"),
-    "gate": ("gate:gate_command", "Fail where a run costs more than its budget or its baseline."),
-    "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
-    "plannable": ("plannable:plannable_command", "What of a loop's tool calls could have been planned."),
-    "claims": ("claims:claims", "Test published claims against runs of your own."),
-    "plot": ("plot:plot_command", "Draw runs: tokens, accuracy and latency."),
-    "rescore": ("publish:rescore_command", "Score the predictions of a run again."),
-    "publish": ("publish:publish_command", "Copy a run without the texts of its data set."),
+_GROUPS = {  # the module of each command and the name in it, and what `--help` says
+    "Everyday": {
+        "run": ("run:run_command", "Ask architectures questions, and record each call."),
+        "compare": ("compare:compare", "Compare architectures: accuracy, tokens, cost and latency."),
+        "report": ("report:report_command", "Write runs as one HTML file, or show them in the browser."),
+        "show": ("show:show_command", "Print one question with the steps of each architecture."),
+        "gate": ("gate:gate_command", "Fail where a run costs more than its budget or its baseline."),
+        "new": ("new:new", "Write an example: architecture, tool, data set, agent …"),
+        "list": ("list_names:list_names", "List architectures, data sets, tools, scorers, models and prices."),
+        "runs": ("runs:runs", "List past runs, the newest first."),
+    },
+    "Traces of other programs": {
+        "import": ("import_run:import_command", "Read runs that other programs recorded."),
+        "plannable": ("plannable:plannable_command", "Say which of a loop's tool calls could have been planned."),
+    },
+    "Research": {
+        "study": ("study:study", "Make, watch and publish the runs that one file declares."),
+        "claims": ("claims:claims", "Test published claims against runs of your own."),
+        "publish": ("publish:publish_command", "Copy a run without the texts of its data set."),
+        "plot": ("plot:plot_command", "Draw runs: tokens, accuracy and latency."),
+        "rescore": ("publish:rescore_command", "Score the predictions of a run again."),
+    },
 }
+_COMMANDS = {name: command for group in _GROUPS.values() for name, command in group.items()}
 
 
 class _Commands(click.Group):
     """Commands that are imported when they are called, so that `--help` and every command start at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(_COMMANDS)
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
@@ -68,14 +75,19 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _COMMANDS[name][1]) for name in sorted(_COMMANDS)])
+        widest = max(map(len, _COMMANDS))
+        for heading, commands in _GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), said) for name, (_, said) in commands.items()])
 
 
 @click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(package_name="rewoo-bench")
 def group() -> None:
-    """Measure what an agent architecture costs and what it buys."""
+    """Run the same questions through different agent designs, and compare cost and accuracy.
+
+    A first run: rewoo-bench run --arch rewoo,react --model oracle
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

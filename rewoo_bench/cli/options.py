@@ -1,13 +1,13 @@
 """Options of a command under headings, and a flag for each option of a run.
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=GroupedCommand, everyday=("temperature",))
 @flag_for(OPTIONS["temperature"])
 @under("Output")("--json", is_flag=True, help="Print the summary as JSON.")
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -18,6 +18,8 @@ import click
 from rewoo_bench.cli import flag_types
 from rewoo_bench.runs.option_types import MOST, Bounds, Option
 
+_ALL = "rewoo_bench.help_all"
+"""In a context's `meta`: whether help shows every option."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -28,16 +30,43 @@ class _GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists each group of options under its heading."""
+    """A command whose help lists each group of options under its heading.
+
+    `--help` shows the options that are named in `everyday`, and `--help-all` every one.
+    """
+
+    def __init__(self, *arguments: Any, everyday: Collection[str], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._everyday = everyday
+        self._help_all = click.Option(
+            ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all,
+            help="Show every flag and exit.",
+        )  # fmt: skip
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), self._help_all]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {}
+        hidden = 0
         for option in self.get_params(ctx):
-            if (row := option.get_help_record(ctx)) is not None:
+            is_shown = ctx.meta.get(_ALL) or option.name in self._everyday or not isinstance(option, _GroupedOption)
+            hidden += not is_shown
+            if is_shown and (row := option.get_help_record(ctx)) is not None:
                 rows.setdefault(getattr(option, "heading", "Other"), []).append(row)
         for heading, group in rows.items():
             with formatter.section(heading):
                 formatter.write_dl(group)
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} --help-all shows {hidden} more flags.")
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 def under(heading: str) -> Callable[..., Decorator]:

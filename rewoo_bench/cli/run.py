@@ -96,8 +96,15 @@ def _with_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
+EVERYDAY = (
+    *("architectures", "agents", "dataset", "corpus", "questions", "trials", "model", "api_base", "price", "max_steps"),
+    *("run_tokens", "run_cost", "concurrency", "tools", "world", "out", "resume", "dry_run"),
+)
+"""Flags that `run --help` shows."""
+
+
 # fmt: off
-@click.command("run", cls=GroupedCommand)
+@click.command("run", cls=GroupedCommand, everyday=EVERYDAY)
 @under(WHAT)("--from", "from_file", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", is_eager=True,
              callback=read_run_file, expose_value=False,
              help="Read flags from a run.toml (model = 'oracle') or from the run.json of a run. Flags of the command "

@@ -16,7 +16,8 @@ import numpy as np
 from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_table
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
-from rewoo_bench.analysis.summary import Summary, is_checked, summaries_of, summary_table
+from rewoo_bench.analysis.summary import Summary, summaries_of
+from rewoo_bench.analysis.summary_tables import is_checked, summary_table
 from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_rows, trial_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
@@ -124,21 +125,19 @@ def show_outcome(outcome: Outcome, *, as_json: bool, page: Path | None) -> bool:
 def _show_figures(
     rows: Rows, manifest: Manifest, summaries: Sequence[Summary], trials: Sequence[TrialRow], pricing: Pricing
 ) -> None:
-    """The tables, and what it comes to in at most three sentences; of one architecture at which prices dollars are."""
+    """What it comes to in at most three sentences, and the tables; of one architecture at which prices dollars are."""
     if summaries:
-        echo(f"\n{summary_table(summaries)}\n")
+        compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
+        lines = compared.verdicts if compared else []
+        if not lines and pricing.name:
+            lines = [f"Dollars are at {pricing.name}."]
+        echo("\n".join(["", *lines, *([""] if lines else []), summary_table(summaries), ""]))
         if trials:
             named = [(row.architecture, row) for row in trials]
             table = trial_table("architecture", named, checked=is_checked(summaries))
             echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
         if attacks := attack_table("architecture", {each.architecture: each for each in summaries}):
             echo("\n".join([f"{OF_ATTACKS} [95% interval]", "", *text_table(attacks), ""]))
-        compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
-        lines = compared.verdicts if compared else []
-        if not lines and pricing.name:
-            lines = [f"Dollars are at {pricing.name}."]
-        for line in lines:
-            echo(line)
     for note in filter(None, (wait(manifest), unpaid(manifest))):
         echo(note, err=True)
 

@@ -28,18 +28,20 @@ _SHOWN = 3  # questions in a message
               help="Questions that ended without an answer: at a limit, without a sound plan, by an error.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
 @click.option("--random", "sample", type=click.IntRange(min=1), metavar="N", help="N questions, chosen by chance.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
+@click.option("-n", "nth", type=click.IntRange(min=1), metavar="N",
+              help="The N-th question of the run, or of those that --unanswered or --only-right choose.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, help="Print at most so many questions.")
 def show_command(run: Path, question: str | None, systems: tuple[str, ...], unanswered: bool, only_right: str | None,
-         sample: int | None, limit: int) -> None:
+         sample: int | None, nth: int | None, limit: int) -> None:
     """Print a question with its gold answer and the steps of each architecture, the same look-ups in one row.
 
     QUESTION is an id, one of the ids that a task of several questions has, or a part of the question's text.
     """
-    if question is None and not (unanswered or only_right or sample):
-        said = "name a QUESTION (an id, or a part of its text), or use --unanswered, --only-right NAME or --random N"
+    if question is None and not (unanswered or only_right or sample or nth):
+        said = "name a QUESTION (an id, or a part of its text), or use -n 1, --unanswered, --only-right or --random"
         raise UsageError(f"{said}; for example:\n{_examples(run)}")
     shown = ShownQuestions(run, question, systems, unanswered=unanswered, only_right=only_right, limit=limit,
-                           sample=sample)
+                           sample=sample, nth=nth)
     if not shown.ids:
         click.echo("no question fits", err=True)
     Console(highlight=False).print(shown, markup=False, highlight=False)

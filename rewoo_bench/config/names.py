@@ -38,13 +38,18 @@ SOLVED = "solved"
 
 def oracle_note(*, checked: bool) -> str:
     """What is to be known of an oracle's score; `checked`: where it is a world's check."""
-    solved = "an oracle makes no mistake: what it solved an architecture can do, by the labels of the gold calls"
+    solved = "an oracle makes no mistake: what it solved, the architecture can do"
     return solved if checked else ORACLE_ACCURACY
 
 
 def score_name(*, checked: bool) -> str:
     """What tables call exact match; `checked`: where a world's check is the score."""
     return SOLVED if checked else "EM"
+
+
+def dataset_heading(name: str, file: str) -> str:
+    """A data set for a heading: a file of the user's own by its name, since `questions` alone says nothing."""
+    return f"your file {Path(file).name}" if name == Path(file).stem and name not in bundled_names("datasets") else name
 
 
 def model_label(model: str, planner: str = "", solver: str = "") -> str:

@@ -227,6 +227,11 @@ class Tariff:
         return f"{self.cache_rule}; {self.prices}"
 
     @property
+    def brief(self) -> str:
+        """The same in a few words: `gpt-5-mini's prices of 2026-11-24 under OpenAI's rule`."""
+        return f"{self.prices} {f'under {self.rule_name}' if self.rule else 'without a cache'}"
+
+    @property
     def name(self) -> str:
         """The same for a sentence: `gpt-5-mini's prices under OpenAI's rule`."""
         whose = self.prices_are or f"{self.model}'s prices"

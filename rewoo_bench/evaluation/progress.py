@@ -14,7 +14,7 @@ from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.escaping import terminal
 from rewoo_bench.text.redaction import redact
-from rewoo_bench.text.words import counted
+from rewoo_bench.text.words import counted, duration
 
 _SECONDS_A_LINE = 10.0
 
@@ -139,13 +139,6 @@ class Progress:
         engine = f", {self._engine()}" if self._engine else ""
         cost = f", ${self._cost:,.4f}" if self._cost else ""
         return f"{self._score}{new} {', '.join(shares)}, {self._tokens:,} tokens{cost}, {self._failed} failed{engine}"
-
-
-def duration(seconds: float) -> str:
-    """A duration to two digits: `40 s`, `25 min`, `3.5 h`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
 
 
 # Warnings during a run: log records of the package, shown with the progress.

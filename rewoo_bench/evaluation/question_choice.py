@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rewoo_bench.config.names import REPLAY
+from rewoo_bench.config.names import REPLAY, dataset_heading, is_oracle
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
 from rewoo_bench.loaders.poison import split_inject
@@ -23,11 +23,13 @@ from rewoo_bench.loaders.sampling import ids_hash, shuffled
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions
+from rewoo_bench.text.words import counted, duration
 from rewoo_bench.types import Example
 
 FIRST_QUESTIONS = 8
 """Questions of a first run: with two architectures about a minute of the embedded model on two cores."""
-_ANSWERS_A_MINUTE = 16  # of the embedded model on two idle cores
+_SECONDS_OF_AN_ANSWER = 3.75  # of the embedded model to a question of the sample, on two idle cores
+_SECONDS_OF_AN_ORACLES_ANSWER = 0.01
 _MOST_MADE = 5_000  # generated questions, until an id counts as unknown
 _CHOSEN: Mapping[str, str] = {"--failed-in": "failed", "--wrong-in": "was wrong"}
 
@@ -97,16 +99,29 @@ def with_first_questions(options: RunOptions) -> RunOptions:
     return options if is_chosen or not _is_first(options) else replace(options, questions=FIRST_QUESTIONS)
 
 
-def first_questions_notes(options: RunOptions) -> list[str]:
-    """A line on the number of questions of a first run: what that is of all, how long it takes, and how to ask all."""
-    if options.resume or options.questions != FIRST_QUESTIONS or not _is_first(options):
-        return []
-    answers = FIRST_QUESTIONS * len(options.architectures) * options.trials
-    minutes = max(1, round(answers / _ANSWERS_A_MINUTE))
-    time_taken = "about a minute" if minutes == 1 else f"about {minutes} minutes"
-    size = len(_load(options, None).examples)
-    asked = f"{FIRST_QUESTIONS} of the sample's {size} questions"
-    return [f"{asked}, {time_taken} with the small built-in model; -n {size} asks all"]
+def first_line(options: RunOptions, dataset: Dataset, folder: Path, done: int = 0, *, plain: bool = True) -> str:
+    """What a run will do, and how long it takes where that is known: of plain tools, and a model that was timed.
+
+    `done` answers are finished already, by earlier sessions.
+    """
+    questions, architectures = len(dataset.examples), len(options.architectures)
+    left = questions * architectures * options.trials - done
+    rows = dataset.manifest.get("rows") or questions
+    of_all = f"{questions} of the {counted(rows, 'question')}" if rows > questions else counted(questions, "question")
+    source = str((dataset.manifest.get("source") or {}).get("file", ""))
+    trials = f", {options.trials} times each" if options.trials > 1 else ""
+    said = f"asking {of_all} of {dataset_heading(dataset.name, source)}{trials}"
+    parts = [f"{said}, {counted(architectures, 'architecture')}, with {options.model}"]
+    if done:
+        parts.append(f"{counted(left, 'answer')} left")
+    if plain and {role.name for role in options.role_models.values()} == {options.model} and left:
+        if is_oracle(options.model):
+            parts.append(f"about {duration(1 + left * _SECONDS_OF_AN_ORACLES_ANSWER)}")
+        elif _is_first(options):
+            parts.append(f"about {duration(left * _SECONDS_OF_AN_ANSWER)}")
+    if options.questions == FIRST_QUESTIONS and _is_first(options):
+        parts.append(f"-n {rows} asks all")
+    return "; ".join([*parts, f"writing to {folder}"])
 
 
 def _is_first(options: RunOptions) -> bool:

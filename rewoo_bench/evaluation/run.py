@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.config.names import REPLAY, SOLVED, is_oracle, score_name
+from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import (
     CapReached,
     HarnessFault,
@@ -60,7 +61,7 @@ from rewoo_bench.evaluation.prepare import (
     run_columns,
 )
 from rewoo_bench.evaluation.progress import Progress, notices_to, say
-from rewoo_bench.evaluation.question_choice import first_questions_notes, with_first_questions, with_recorded_ids
+from rewoo_bench.evaluation.question_choice import first_line, with_first_questions, with_recorded_ids
 from rewoo_bench.evaluation.resume import (
     StudyRound,
     begin_manifest,
@@ -149,7 +150,9 @@ async def run(
         # Only now: a run that is refused stays as it was, and a run with a manifest has a journal.
         write_manifest(folder, manifest)
         if options.progress and is_kept:
-            say(f"writing to {folder}")  # where to look at once, and after an interruption
+            agents = any(each.spec.runner == AGENT_NAME for each in prepared_run.architectures)
+            plain = not (agents or options.world or options.mcp or options.tools or options.engine == "ray")
+            say(first_line(options, prepared_run.dataset, folder, len(opened.journal.finished()), plain=plain))
         if is_kept:
             remember(manifest.as_json())
         judged_live = options.judge_model and not options.judge_model.startswith(REPLAY)
@@ -225,7 +228,7 @@ async def _evaluated(
     if (worlds := prepared_run.toolbox.worlds) is not None and options.resume is None:
         with_gold = any(is_oracle(role.name) for role in options.role_models.values())
         notes += await rehearsed(prepared_run.dataset, worlds, options.mcp_timeout, with_gold=with_gold)
-    for note in (*first_questions_notes(options), *notes, *program_notes(options, prepared_run)):
+    for note in (*notes, *program_notes(options, prepared_run)):
         progress.note(note)
 
     end = Outcome(folder, tasks, opened.shared)

@@ -34,7 +34,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rewoo_bench.analysis.pairs import PER_SOLVED
 from rewoo_bench.analysis.stats.paired import brackets
 from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
-from rewoo_bench.analysis.summary import UNDER_SOLVED, Estimate, per_solved_estimate
+from rewoo_bench.analysis.summary import Estimate, per_solved_estimate
+from rewoo_bench.analysis.summary_tables import UNDER_SOLVED
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.gate.count_checks import ROUNDING
@@ -232,7 +233,7 @@ class _Checks:
         of_kind = {"mean": self._mean(metric), "max": float(known.max()), "p95": float(np.quantile(known, 0.95))}
         measured = of_kind[kind]
         over = measured > limit * (1 + ROUNDING)
-        text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of "
+        text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of at most "
         status: Status = "pass" if not over else "warn" if is_latency else "fail"
         return self._check(
             "latency" if is_latency else "budget", status, name, text + amount(metric, limit), measured, limit
@@ -258,7 +259,8 @@ class _Checks:
         for kind, (measured, limit, form) in measures.items():
             if limit is not None:
                 below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
-                text = f"{name}: {measured:{form}} is {'below' if below else 'no less than'} {limit:{form}}"
+                relation = "below" if below else "within"
+                text = f"{name}: {measured:{form}} is {relation} the limit of at least {limit:{form}}"
                 text += "" if cached else f"; {NOTHING_CACHED if len(known) else 'no cached tokens were recorded'}"
                 yield self._check("prefix cache", "fail" if below else "pass", name, text, measured, limit, least=True)
 
@@ -274,7 +276,7 @@ class _Checks:
             return self._check("budget", "fail", name, f"{name}: some rows have no score", None, limit)
         found = per_solved_estimate(self._rows, metric)
         over = found.mean is None or found.mean > limit * (1 + ROUNDING)
-        text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of "
+        text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of at most "
         text += amount(metric, limit) + (", by the estimate alone" if found.low is None else "")
         check = self._check("budget", "fail" if over else "pass", name, text, found.mean, limit)
         check = replace(check, oracle=self._oracle)
@@ -286,10 +288,10 @@ class _Checks:
         limit, name, measured = round(floor.min - floor.margin, 9), f"{metric} min", self._mean(metric)
         if math.isnan(measured):
             text = f"{name}: no question was scored: the run has no {metric}"
-            return self._check("accuracy", "fail", name, text, None, limit)
+            return self._check("accuracy", "fail", name, text, None, limit, least=True)
         margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
-        relation = "is below" if measured < limit else "holds"
-        text = f"{name}: {measured:.3f} {relation} the minimum of {floor.min:g}{margin}"
+        relation = "below" if measured < limit else "within"
+        text = f"{name}: {measured:.3f} is {relation} the limit of at least {floor.min:g}{margin}"
         return self._accuracy(name, text, measured, limit, least=True)
 
     def _trials(self, metric: str, bound: Floor | Ceiling) -> Check:
@@ -300,11 +302,12 @@ class _Checks:
         name = f"{metric} {'min' if is_floor else 'max'}"
         if trials < 2:
             text = f"{name}: no question has several trials with a score (--trials)"
-            return self._check("accuracy", "fail", name, text, None, limit)
+            return self._check("accuracy", "fail", name, text, None, limit, least=is_floor)
         found = pass_hat(outcomes, trials) if is_floor else flips(outcomes)
         missed = found.estimate < limit if is_floor else found.estimate > limit
-        relation = ("is below the minimum" if is_floor else "is above the maximum") if missed else "holds the limit"
-        text = f"{name}: {found.estimate:.3f} of questions with {trials} trials {relation} of {limit:g}"
+        relation = "within" if not missed else "below" if is_floor else "over"
+        of = f"the limit of at {'least' if is_floor else 'most'} {limit:g}"
+        text = f"{name}: {found.estimate:.3f} of questions with {trials} trials is {relation} {of}"
         return replace(self._accuracy(name, text, found.estimate, limit, least=is_floor), n=found.n)
 
     def _accuracy(self, name: str, text: str, measured: float, limit: float, *, least: bool) -> Check:

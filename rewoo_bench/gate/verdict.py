@@ -23,6 +23,7 @@ ENOUGH_QUESTIONS = 200
 FALSE_ALARMS = 0.005
 """One-sided, of a live gate's test of total tokens on a system against itself, shared by its architectures
 (Bonferroni); and as much of its tests of answers."""
+_NOT_MEASURED = "not measured"
 NOTHING_CACHED = "no call read a token from a prefix cache"
 
 CheckKind = Literal[
@@ -135,12 +136,12 @@ def amount(metric: str, value: float | None) -> str:
     """A value as tables show it, with enough digits to tell it from 0.
 
     >>> amount("total_tokens", 1431.92), amount("llm_calls", 2), amount("latency_s", 0.001), amount("cost_usd", None)
-    ('1,431.9', '2.00', '0.001 s', 'unknown')
+    ('1,431.9', '2.00', '0.001 s', 'no price')
     >>> amount("rows", 27)
     '27'
     """
     if value is None:
-        return "unknown"
+        return "no price" if "usd" in metric else _NOT_MEASURED
     named = {"rows": 0, "cost_usd": 6, "usd_per_solved": 6, "exact_match": 3, "f1": 3}
     decimals = named.get(metric, 1 if "tokens" in metric else 2)
     text = f"{value:,.{decimals}f}"
@@ -169,7 +170,7 @@ def verdict_text(verdict: Verdict) -> str:
             if check is grown:
                 lines += [f"          {question}" for question in check.grown]
         parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *("\n".join(text_table(cells)) for cells in _tables(verdict))])
+    return "\n\n".join([*parts, *("\n".join(text_table(cells, grouped=True)) for cells in _tables(verdict))])
 
 
 def verdict_markdown(verdict: Verdict) -> str:
@@ -230,25 +231,31 @@ def _grouped(verdict: Verdict) -> dict[Group, list[Check]]:
 
 def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
     """Figures with their budgets; and of a comparison with a baseline total tokens, and the figures that changed."""
-    budgets: list[tuple[str, ...]] = [("", "measured", "limit", "head room")]
-    against: list[tuple[str, ...]] = [("", "baseline", "now", "change", "limit")]
+    budgets: list[tuple[str, ...]] = [("", "figure", "measured", "limit", "head room")]
+    against: list[tuple[str, ...]] = [("", "figure", "baseline", "now", "change", "limit")]
     for check in verdict.checks:
-        label = f"{check.group}: {check.name}" + (" (an oracle's: means nothing)" if check.oracle else "")
-        limit, now = amount(check.metric, check.limit), check.measured or 0.0
+        label = (str(check.group), check.name + (" (an oracle's)" if check.oracle else ""))
+        limit, now = _limit(check), check.measured or 0.0
         if check.before is not None and _is_compared(check):
             if check.kind == "accuracy":
                 change = f"{now - check.before:+.3f}"
             else:
                 change = f"{now / check.before - 1:+,.1%}" if check.before else "from none" if now else "+0.0%"
             sizes = (amount(check.metric, check.before), amount(check.metric, check.measured))
-            against.append((label, *sizes, change, limit))
+            against.append((*label, *sizes, change, limit))
         if _has_budget(check):
-            known = check.measured is not None or check.kind == "cost unknown"
-            budgets.append((label, amount(check.metric, check.measured) if known else "-", limit, _room(check)))
+            budgets.append((*label, amount(check.metric, check.measured), limit, _room(check)))
     if len(budgets) > 1:
         yield budgets
     if any(check.before is not None for check in verdict.checks):
         yield against
+
+
+def _limit(check: Check) -> str:
+    """`at most 1,600.0`, or `at least 0.900` of a floor."""
+    if check.limit is None:
+        return "no limit"
+    return f"at {'least' if check.least else 'most'} {amount(check.metric, check.limit)}"
 
 
 def _room(check: Check) -> str:
@@ -257,12 +264,12 @@ def _room(check: Check) -> str:
     It is a share of the limit, of accuracy the difference itself.
     """
     if check.measured is None or check.limit is None:
-        return "-"
+        return _NOT_MEASURED
     inside = check.measured - check.limit if check.least else check.limit - check.measured
     if check.kind == "accuracy":
         return f"{inside:+.3f}"
     if not check.limit:
-        return "-" if check.least else "0.0%" if not check.measured else "none"
+        return "any is enough" if check.least else "0.0%" if not check.measured else "none"
     room = inside / check.limit
     return f"{room:.1%}" if room > -9 else f"{1 - room:,.3g} times the limit"
 

@@ -14,12 +14,13 @@ from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdi
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.prices import Pricing, of_dollars, sentence
-from rewoo_bench.analysis.summary import (
+from rewoo_bench.analysis.summary import NO_ESTIMATE, quantile_of
+from rewoo_bench.analysis.summary_tables import (
     FLIPS,
     LOOPS,
     MEANINGLESS,
-    NO_ESTIMATE,
     OF_OBJECTIVES,
+    TOO_FEW,
     cells_of,
     dollars_text,
     has_loops,
@@ -27,13 +28,12 @@ from rewoo_bench.analysis.summary import (
     loops_text,
     mean_text,
     number_text,
-    quantile_of,
     reasons,
     repeated,
     score_text,
 )
 from rewoo_bench.analysis.trials import OF_TRIALS, trial_table
-from rewoo_bench.analysis.verdict import verdict
+from rewoo_bench.analysis.verdict import in_one, verdict
 from rewoo_bench.config.names import SOLVED, oracle_note
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
@@ -79,7 +79,8 @@ def overview(
         notes += comparison.warnings
         several = len({system.summary.dataset for system in systems}) > 1
         for pair in comparison.pairs:
-            line = " ".join(verdict(pair, comparison.pricing))
+            is_one = sum(each.dataset == pair.dataset for each in comparison.pairs) == 1
+            line = " ".join(verdict(pair, comparison.pricing)) if is_one else in_one(pair, comparison.pricing)
             text = f"{pair.dataset}: {line}" if several and line else line
             sentences.append({"a": pair.a, "b": pair.b, "text": text})
     *others, last = dict.fromkeys(rows["architecture"].astype(str))
@@ -170,7 +171,7 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
             continue
         scored = Rows(own[~left_out(own)])
         medians = (quantile_of(scored, name, 0.5) for name in _SECONDS.values())
-        texts = ["-" if each is None else f"{each.estimate:.2f}" for each in medians]
+        texts = [TOO_FEW if each is None else f"{each.estimate:.2f}" for each in medians]
         if bounds := summary.latency_p50_interval_s:
             texts[0] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
         shown.append([system.label, f"{summary.latency_n:,}", *texts])

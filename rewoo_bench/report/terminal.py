@@ -19,7 +19,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from rewoo_bench.analysis.prices import of_dollars, pricing_of
+from rewoo_bench.analysis.prices import dollar_lines, pricing_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
@@ -41,7 +41,8 @@ _MARKS = {
 class ShownQuestions(JupyterMixin):
     """Questions with the steps of each architecture: a notebook shows them as a table, `print` as text.
 
-    Arguments and errors as for `show`; `sample` is how many of the questions are chosen by chance.
+    Arguments and errors as for `show`; `sample` is how many of the questions are chosen by chance, and `nth` the place
+    of the only one, from 1.
     """
 
     def __init__(
@@ -54,11 +55,12 @@ class ShownQuestions(JupyterMixin):
         only_right: str | None,
         limit: int,
         sample: int | None = None,
+        nth: int | None = None,
     ) -> None:
         self._run = run
         rows = load(run)
         pricing = pricing_of([run], rows, manifests(run))
-        self._dollars = of_dollars(pricing)
+        self._dollars = dollar_lines(pricing)
         self._table: QuestionTable = question_table(pricing.of(rows))
         systems = self._table.columns["systems"]
         labels = [system["label"] for system in systems]
@@ -72,6 +74,10 @@ class ShownQuestions(JupyterMixin):
         if question is None and only_right:
             right = {line: [each["label"] for each in systems if each["outcome"][line] == RIGHT] for line in lines}
             lines = [line for line in lines if right[line] == [only_right]]
+        if nth is not None:
+            if nth > len(lines):
+                raise DataError(f"-n {nth}: {str(run)!r} has {counted(len(lines), 'question')} to choose from")
+            lines = lines[nth - 1 : nth]
         if sample is not None:
             lines = sorted(random.sample(lines, min(sample, len(lines))))
         self._lines = lines[: max(limit, sample or 0)]
@@ -126,8 +132,8 @@ class ShownQuestions(JupyterMixin):
                 predictions = [columns["systems"][i]["prediction"][line] for i in group]
                 table.add_row(*map(_answer, own, predictions))
                 yield table
-        if self._lines and self._dollars:
-            yield Text(_cut(self._dollars), style="dim")
+        for note in self._dollars if self._lines else ():
+            yield Text(_cut(note), style="dim")
 
     def __str__(self) -> str:
         text = StringIO()
@@ -141,7 +147,7 @@ def _head(system: Mapping[str, Any], line: int) -> Text:
     word, style = _MARKS[system["outcome"][line]]
     tokens, calls, stop, cost, startup = (system[name][line] for name in ("tokens", "calls", "stop", "cost", "startup"))
     known = tokens is not None and calls is not None
-    counts = f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}" if known else "  tokens and calls unknown"
+    counts = f"  {tokens:,.0f} tokens, {counted(int(calls), 'call')}" if known else "  tokens and calls not counted"
     counts += "" if cost is None else f", ${cost:.2g}"
     counts += f", {startup:.1f} s to start" if startup else ""
     why = f" ({stop})" if stop and stop != "answered" else ""

@@ -13,6 +13,7 @@ import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact_settings
+from rewoo_bench.text.words import duration
 
 MANIFEST = "run.json"
 FORMAT_VERSION = 3
@@ -144,6 +146,16 @@ class Manifest(_Facts):
     """
     published: dict[str, Any] | None = None
     """What `rewoo-bench publish` left out."""
+
+    @property
+    def took(self) -> str:
+        """How long the run took from start to end, or why that isn't known: `25 min`, `resumed`."""
+        if self.imported or not self.started_at or not self.finished_at:
+            return "imported" if self.imported else "not recorded"
+        if self.sessions:
+            return "resumed"
+        start, end = map(datetime.fromisoformat, (self.started_at, self.finished_at))
+        return duration((end - start).total_seconds())
 
     def as_json(self) -> dict[str, Any]:
         """The keys that were given, as they are written."""

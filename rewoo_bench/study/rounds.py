@@ -25,7 +25,6 @@ from rewoo_bench.errors import DataError, ModelNotFound, OptionChanged, RewooBen
 from rewoo_bench.evaluation.folder import Outcome
 from rewoo_bench.evaluation.inputs import PythonInputs, model_settings, read_run_inputs
 from rewoo_bench.evaluation.prepare import costs_nothing
-from rewoo_bench.evaluation.progress import duration
 from rewoo_bench.evaluation.resume import StudyRound, resumed
 from rewoo_bench.evaluation.run import run
 from rewoo_bench.models.open import HOSTED_CONCURRENCY, open_model
@@ -35,7 +34,7 @@ from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.system.output import echo
-from rewoo_bench.text.words import counted
+from rewoo_bench.text.words import counted, duration
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
 _MOST_IN_VAIN = 3  # rounds in a row without an answer, before a run is left to a later session

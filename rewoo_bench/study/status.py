@@ -169,13 +169,24 @@ def _stale(cell: Cell, folder: Path, manifest: Manifest, inputs: RunInputs) -> s
 
 
 def status_text(found: Sequence[CellStatus]) -> str:
-    """The state of a study as a table, with a line for each run that is stale or exploratory."""
-    cells = [["run", "questions", "calls left", "hours left", "$ left"]]
-    for each in found:
-        amounts = (("{:,.0f}", each.calls_left), ("{:,.1f}", each.hours_left), ("{:,.2f}", each.dollars_left))
-        left = ["?" if amount is None else shown.format(amount) for shown, amount in amounts]
-        cells.append([each.cell.name, f"{each.asked:,} of {each.wanted:,}", *left])
-    lines = [*text_table(cells), "", _total(found)]
+    """The state of a study: how many runs are finished, a table of the others, and what is wrong with any."""
+    lacking = [each for each in found if each.wanted > each.asked]
+    done = len(found) - len(lacking)
+    lines = [f"{counted(done, 'run')} finished"] if done else []
+    if lacking:
+        cells = [["run", "questions", "calls left", "hours left", "$ left"]]
+        for each in lacking:
+            elsewhere = "not here" if each.unreadable else ""
+            left = [
+                (elsewhere or none) if amount is None else shown.format(amount)
+                for shown, amount, none in (
+                    ("{:,.0f}", each.calls_left, "an agent's"),
+                    ("{:,.1f}", each.hours_left, "not begun"),
+                    ("{:,.2f}", each.dollars_left, "no price"),
+                )
+            ]
+            cells.append([each.cell.name, f"{each.asked:,} of {each.wanted:,}", *left])
+        lines += [_total(found), "", *text_table(cells)]
     for why in dict.fromkeys(each.unreadable for each in found if each.unreadable):  # often the same of many runs
         first, *others = (each.cell.name for each in found if each.unreadable == why)
         named = f"{first} and {counted(len(others), 'other run')}" if others else first
@@ -203,4 +214,4 @@ def _total(found: Sequence[CellStatus]) -> str:
         unknown += [f"{name} of {counted(len(amounts) - len(known), 'run')}"] if len(known) < len(amounts) else []
     total = f"{len(lacking)} of {len(found)} runs lack questions"
     total += f": {', '.join(said)}" if said else ""
-    return total + (f"; unknown: {', '.join(unknown)}" if unknown else "")
+    return total + (f"; not known: {', '.join(unknown)}" if unknown else "")

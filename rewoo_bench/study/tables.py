@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from rewoo_bench.analysis.prices import EXAMPLE, SHOWN
-from rewoo_bench.analysis.summary import OF_OBJECTIVES
+from rewoo_bench.analysis.summary_tables import OF_OBJECTIVES
 from rewoo_bench.report.overview import claim_lines
 from rewoo_bench.runs.rows import left_out
 from rewoo_bench.study.declaration import Cell

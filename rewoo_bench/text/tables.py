@@ -22,21 +22,37 @@ _NUMBER = re.compile(r"[-+<>$]*\d")  # the beginning of a cell
 _FORMULA = tuple("=+-@\t\r")
 
 
+WIDTH = 80
+"""The most columns of a table, whatever the terminal has."""
+_LONGEST_NAME = 0.4  # of the width; a longer one has a line of its own
+
+
 def terminal_width() -> int:
     """Columns of the terminal that standard output is; a file and a pipe have no end."""
     on_terminal = sys.stdout is not None and not sys.stdout.closed and sys.stdout.isatty()
     return shutil.get_terminal_size().columns if on_terminal else sys.maxsize
 
 
-def text_table(cells: Sequence[Sequence[str]], width: int | None = None, *, left: bool = False) -> list[str]:
+def text_table(
+    cells: Sequence[Sequence[str]], width: int | None = None, *, left: bool = False, grouped: bool = False
+) -> list[str]:
     """A line for each row, with the first column to the left and the others to the right (texts: `left`).
 
     A table that is wider than `width` becomes several below each other, each of which begins with the first column.
-    The default is the terminal's width; a file and a pipe get one table, however wide.
+    The default is `WIDTH`, or the terminal's where that is narrower; a table of texts takes all the terminal has.
+    Where a row's name is long, its figures stand in the line below. `grouped`: rows with the same first cell stand
+    below it, by their second.
     """
-    cells = [list(map(plain_line, row)) for row in cells]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    limit = width or terminal_width()
+    limit = width or (terminal_width() if left else min(terminal_width(), WIDTH))
+    plain = [list(map(plain_line, row)) for row in cells]
+    if grouped:
+        plain = _by_first(plain)
+    elif not left and max(len(row[0]) for row in plain) > _LONGEST_NAME * limit:
+        header, *rows = plain
+        plain = [header, *(part for name, *row in rows for part in ([name, *[""] * len(row)], ["", *row]))]
+    # A name with nothing beside it takes what room there is.
+    firsts = [len(row[0]) for row in plain if any(row[1:])]
+    widths = [max(firsts, default=0), *(max(map(len, column)) for column in list(zip(*plain, strict=True))[1:])]
     blocks: list[list[int]] = [[]]
     for place in range(1, len(widths)):
         if blocks[-1] and widths[0] + sum(2 + widths[each] for each in (*blocks[-1], place)) > limit:
@@ -45,10 +61,22 @@ def text_table(cells: Sequence[Sequence[str]], width: int | None = None, *, left
     lines: list[str] = []
     for block in blocks:
         lines += [""] if lines else []
-        for row in cells:
+        for row in plain:
             others = (getattr(row[place], "ljust" if left else "rjust")(widths[place]) for place in block)
             lines.append("  ".join([row[0].ljust(widths[0]), *others]).rstrip())
     return lines
+
+
+def _by_first(cells: Sequence[list[str]]) -> list[list[str]]:
+    """Rows below the first cell that they share, which has a line of its own."""
+    (head, _, *heads), *rows = cells
+    found, last = [[head, *heads]], None
+    for group, name, *row in rows:
+        if group != last:
+            found.append([group, *[""] * len(row)])
+        last = group
+        found.append([f"  {name}", *row])
+    return found
 
 
 def markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -166,6 +166,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """A duration to two digits: `40 s`, `25 min`, `3.5 h`."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"
+
+
 def round_up(number: float) -> int:
     """Rounded up to two digits."""
     unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))

@@ -46,7 +46,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = ("--world", "shop/shop.py", "--dataset", "questions.jsonl", "--model", "oracle", "--out", "run")
     said = command("run", "--arch", "rewoo,react-native", *asked)
     assert re.search(r"2/2 answers, .* solved (rewoo|react-native) 1.00, ", said.stderr)
-    assert re.search(r"^architecture  n +solved \[95% CI\] +answered$", said.stdout, re.MULTILINE)
+    assert re.search(r"^architecture  n +solved +answered$", said.stdout, re.MULTILINE)
+    changes = r"^architecture +rows  changes of state  unasked changes\nrewoo +1 +1\.00 +0\.00\nreact-native +1 +1\.00"
+    for text in (said.stdout, command("compare", "run").stdout.replace("system      ", "architecture")):
+        assert re.search(changes, text, re.MULTILINE), text
     assert "an oracle makes no mistake" in said.stdout
     return folder / "run"
 

@@ -25,7 +25,8 @@ FILES = ["calls.parquet", "journal.sqlite", "questions.parquet", "report.html", 
 
 def accuracy(out: str) -> list[dict[str, str]]:
     """The first table that a run prints: a row an architecture, by the names of its columns."""
-    head, *lines = [re.split(r"\s{2,}", line) for line in out.strip().split("\n\n")[1].splitlines()]
+    table = out.partition("means per question [95% interval]\n\n")[2].split("\n\n")[0]
+    head, *lines = [re.split(r"\s{2,}", line) for line in table.splitlines()]
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
@@ -35,7 +36,7 @@ def test_a_run_writes_its_folder_and_prints_its_table(
     assert run(*ASKED, "--api-base", server.api_base, "--no-progress", "--out", "here") == 0
     out, err = capfd.readouterr()
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == FILES
-    assert "sample, openai/test: means per question; n = questions that count\n" in out
+    assert "sample, openai/test: means per question [95% interval]\n" in out
     assert [row["architecture"] for row in accuracy(out)] == ["direct", "cot"]
     assert [(row["n"], row["answered"]) for row in accuracy(out)] == [("3", "3")] * 2
     assert "At gpt-5-mini's prices" in out  # an example: the model's own aren't known

@@ -28,13 +28,14 @@ PUBLISHED = STUDY / "runs" / "main-hotpotqa-qwen"
 Said = tuple[str, str, str]
 """Who says it, the figure's name, and what is said of it, as it is printed."""
 MEANS = {
-    "EM": "exact match", "exact match": "exact match", "EM [95% CI]": "exact match", "LLM calls": "LLM calls",
-    "model calls": "LLM calls", "tool calls": "tool calls", "tokens in": "input", "input": "input", "cached": "cached",
-    "out": "output", "output": "output", "total [95% CI]": "tokens", "total": "tokens", "tokens": "tokens",
-    "$ / 1000": "dollars", "$ / 1000 [95% CI]": "dollars",
+    "EM": "exact match", "exact match": "exact match", "LLM calls": "LLM calls", "model calls": "LLM calls",
+    "tool calls": "tool calls", "in": "input", "cached": "cached", "out": "output", "tokens": "tokens",
+    "$ / 1000": "dollars",
 }  # fmt: skip
 """Head of a column of means -> the figure that stands below it."""
-SENTENCE = re.compile(r"^(?:In \w+ |At .+ )?\S+(?: and \S+)? (?:took|cost|are too close|is more accurate)\b.*\.$")
+SENTENCE = re.compile(
+    r"^(?:In \w+ |At .+ )?\S+(?: and \S+)? (?:took|cost|are too close|is (?:more|less) accurate)\b.*\.$"
+)
 
 
 def command(*arguments: object) -> str:
@@ -61,12 +62,18 @@ def of_cells(who: str, head: list[str], rows: list[list[str]]) -> Iterator[Said]
 
 
 def of_pairs(who: str, head: list[str], rows: list[list[str]]) -> Iterator[Said]:
-    for row in (row for row in rows if len(row) == len(head)):
+    """Differences, a row each; and ratios, whose pair has a line above the rows of its measures."""
+    pair = ""
+    for row in rows:
+        if len(row) < len(head):
+            (pair,) = row
+            continue
         named = dict(zip(head, row, strict=True))
-        for what, column in (("EM", "EM"), (named.get("of", ""), "of means")):
-            if what and column in named:
-                yield who, f"{row[0]}: {what}", named[column].rstrip("*?")
-                yield who, f"{row[0]}: p of {what}", named["p"]
+        if head[0] == "ratio" and "of means" in named:
+            yield who, f"{pair}: {row[0]}", named["of means"].rstrip("*?")
+            yield who, f"{pair}: p of {row[0]}", named["p"]
+        elif "EM" in named:
+            yield who, f"{row[0]}: EM", named["EM"].rstrip("*?")
 
 
 def of_sentences(who: str, lines: list[str]) -> Said:
@@ -97,15 +104,14 @@ def of_report(run: Path) -> Iterator[Said]:
         for name, figure in (("cached", "cached"), ("output", "output")):
             yield "report's figure", f"{point['label']}: {figure}", f"{point[name]:,.0f}"
         yield "report's figure", f"{point['label']}: input", f"{point['input'] + point['cached']:,.0f}"
-    main = next(each["text"] for each in page["sentences"] if (each["b"], each["a"]) == ("react", "rewoo"))
-    yield "report", "what it comes to", main
+    yield "report", "what it comes to", " ".join(each["text"] for each in page["sentences"])
 
 
 def of_questions(run: Path) -> Iterator[Said]:
     """`show`, and the lines of the report: tokens, calls and dollars of one question."""
     _, table = read_page([run], [run])
     first, systems = table.columns["ids"][0], table.columns["systems"]
-    shown = re.findall(r"([\d,]+) tokens, (\d+) calls?, \$([\d.e-]+)", command("show", run, first))
+    shown = re.findall(r"([\d,]+) tokens, (\d+) calls?, \$([\d.e-]+)", command("show", run, "-n", 1))
     for system, (tokens, calls, dollars) in zip(systems, shown, strict=True):
         for who, values in (
             ("report", (f"{system['tokens'][0]:,.0f}", f"{system['calls'][0]:.0f}", f"{system['cost'][0]:.2g}")),
@@ -142,9 +148,7 @@ def of_gate(run: Path, folder: Path) -> Iterator[Said]:
     for metric, name in (("total_tokens", "tokens, with a digit"), ("llm_calls", "LLM calls")):
         (measured,) = re.findall(rf"{metric} mean: ([\d.,]+) is over", text)
         yield "gate", f"rewoo: {name}", measured
-    table = dict(
-        re.findall(r"^rewoo, .*: (exact_match min|tokens_per_solved) (?:\(.*\))? *([\d.,]+) ", text, re.MULTILINE)
-    )
+    table = dict(re.findall(r"^  (exact_match min|tokens_per_solved)(?: \(.*\))? +([\d.,]+) ", text, re.MULTILINE))
     yield "gate", "rewoo: exact match, with three digits", table["exact_match min"]
     yield "gate", "rewoo: tokens per solved question, with a digit", table["tokens_per_solved"]
 
@@ -210,6 +214,23 @@ def test_all_commands_say_the_same_of_an_oracles_run(oracle: tuple[Path, list[Sa
     assert {"plot", "gate", "plannable", "show", "run"} <= {who for who, _, _ in said}
 
 
+def test_all_commands_say_the_same_of_three_architectures_and_of_each_as_the_baseline(tmp_path: Path) -> None:
+    """A loop is divided by a plan whatever is asked for; a sentence on each further architecture."""
+    run = tmp_path / "run"
+    flags = ("--model", "oracle", "-n", 20, "--out", run, "--no-progress", "--no-report")
+    text = command("run", "--arch", "react,cot,rewoo", *flags)
+    said = [*of_tables("run", text), of_sentences("run", text.splitlines()), *everything(run, tmp_path)]
+    for name in ("rewoo", "react"):
+        said += of_tables(f"--baseline {name}", command("compare", run, "--baseline", name))
+    ratios = [(name, value) for _, name, value in said if name == "react / rewoo: total tokens"]
+    p_values = {"p of", "detectable"}  # of other pairs there are other numbers of tests
+    assert contradictions([each for each in said if not any(word in each[1] for word in p_values)]) == []
+    assert len(ratios) >= 4
+    assert not any(name.startswith("rewoo / react") for _, name, _ in said)
+    (sentences,) = {value for _, name, value in said if name == "what it comes to"}
+    assert [line.split()[0] for line in sentences.split(". ")] == ["react", "cot"]
+
+
 def test_all_commands_say_the_same_of_a_run_that_stopped_in_the_middle_of_its_trials(tmp_path: Path) -> None:
     run = tmp_path / "run"
     flags = ("--arch", "react,rewoo", "--model", "oracle", "-n", 20, "--out", run, "--no-progress", "--no-report")
@@ -238,8 +259,8 @@ def test_all_commands_say_the_same_of_a_published_run(tmp_path: Path) -> None:
         said.append(("study", f"react {name}", figures[f"{PUBLISHED.name}/react {what}"].text))
     said.append(("study", "react - rewoo: EM", figures["accuracy/hotpotqa/qwen"].text))
     page = (STUDY / "papers.md").read_text("utf-8")
-    line = next(line for line in page.splitlines() if "run in three sentences" in line)
-    said.append(("study's page", "what it comes to", line.partition("declared: ")[2]))
+    line = next(line for line in page.splitlines() if line.startswith("**On HotpotQA:**"))
+    said.append(("study's page", "what it comes to", line.partition(":** ")[2].partition(" **On")[0]))
     assert contradictions(said) == []
     assert {"claims", "study", "study's page"} <= {who for who, _, _ in said}
     assert {"react / rewoo: total tokens, two digits", "react - rewoo: EM", "what it comes to"} <= said_by_several(said)

@@ -73,7 +73,7 @@ def test_every_format_has_the_dollars_under_each_price(chain: Path, capfd: pytes
     assert compared(*arguments) == 0
     shown = capfd.readouterr().out
     assert "cost under each price, means per question [95% interval]" in shown
-    assert re.search(r"anthropic-5m +react / rewoo +16 ", shown)
+    assert re.search(r"anthropic-5m\n  react / rewoo +16 ", shown)
     assert compared(*arguments, "--format", "json") == 0
     told = json.loads(capfd.readouterr().out)
     assert [each["price"] for each in told["under"]] == ["openai:gpt-4o-mini", "anthropic-5m"]

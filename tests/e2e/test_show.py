@@ -64,7 +64,15 @@ def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str])
     assert "William Tell" in out
 
 
-def test_the_last_line_says_at_which_price_dollars_are(
+def test_a_number_is_the_place_of_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+    ids = [line.split()[3] for line in show(capsys, str(GOLDEN))[2].splitlines()[1:]]
+    for place, id_ in enumerate(ids, 1):
+        assert show(capsys, str(GOLDEN), "-n", str(place))[1] == show(capsys, str(GOLDEN), id_)[1]
+    code, _, err = show(capsys, str(GOLDEN), "-n", "999")
+    assert (code, f"has {len(load(GOLDEN)['example_id'].unique())} questions to choose from" in err) == (2, True)
+
+
+def test_the_last_lines_say_at_which_price_dollars_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `compare` says it, of a run whose model has no price."""
@@ -73,9 +81,10 @@ def test_the_last_line_says_at_which_price_dollars_are(
     assert re.search(r"calls, \$0\.\d+", out)
     with pytest.raises(SystemExit):
         main(["compare", str(GOLDEN)])
-    [compared] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("dollars are under ")]
-    assert "the price is an example, since no price of oracle is known" in compared
-    assert out.splitlines()[-1].rstrip() == compared
+    lines = capsys.readouterr().out.splitlines()
+    (place,) = [place for place, line in enumerate(lines) if line.startswith("dollars: ")]
+    assert lines[place + 1].startswith("an example, since no price of oracle is known")
+    assert [line.rstrip() for line in out.splitlines()[-2:]] == lines[place : place + 2]
 
 
 def test_escapes_in_evidence_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_status_counts_what_is_left(tmp_path: Path, server: ModelServer, capsys:
 def test_status_adds_up_what_is_known(tmp_path: Path, server: ModelServer, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path, server)
     assert study("status", file, "--out", tmp_path / "runs") == 0
-    lacking = "2 of 2 runs lack questions: 24 calls; unknown: dollars of 2 runs, hours of 2 runs"
+    lacking = "2 of 2 runs lack questions: 24 calls; not known: dollars of 2 runs, hours of 2 runs"
     assert lacking in capsys.readouterr().out.splitlines()
     price = "models.hosted.price=input=1.00,output=2.00"
     assert study("run", file, "--out", tmp_path / "runs", "-n", 1, "--set", price) == 0
@@ -305,7 +305,7 @@ def test_status_of_data_that_isnt_here_is_a_line_beside_the_other_runs(
     file.write_text(file.read_text().replace('"chain?hops=2"', '"hotpotqa=nowhere.json"'))
     assert study("status", file, "--out", tmp_path / "runs") == 0
     said = capsys.readouterr().out
-    assert "main-sample-hosted-temperature=0.0     0 of 6" in said
+    assert re.search(r"^main-sample-hosted-temperature=0.0\n +0 of 6 +12 +not begun +no price$", said, re.MULTILINE)
     assert "can't be asked here: main-chain-hosted-temperature=0.0: " in said
     assert "nowhere.json" in said
 

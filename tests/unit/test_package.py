@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 import runpy
 import subprocess
 import sys
@@ -121,9 +122,24 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
     assert loaded_by(code) == set()
 
 
+def test_help_of_a_run_shows_the_everyday_flags_and_how_to_see_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = []
+    for flag in ("--help", "--help-all"):
+        with pytest.raises(SystemExit):
+            main(["run", flag])
+        shown.append(re.findall(r"^  (?:-\w, )?(--[\w-]+)", (text := capsys.readouterr().out), re.MULTILINE))
+        assert ("--help-all shows" in text) == (flag == "--help")
+    everyday, every = shown
+    assert len(everyday) <= 20 < 60 <= len(every)
+    assert {*everyday} < {*every}
+    assert {"--arch", "--model", "--api-base", "--world", "--resume", "--run-cost"} < {*everyday}
+
+
 def test_help_names_every_flag_of_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["run", "--help"])
+        main(["run", "--help-all"])
     shown = capsys.readouterr().out
     flags = """
     --arch --dataset --split -n --questions --seed --trials --model --planner-model --solver-model --judge-model

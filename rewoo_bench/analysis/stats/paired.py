@@ -45,7 +45,7 @@ REACH = 0.75  # of the sample's range
 A_RARE_EVENT = "a rare event may be missing"
 """What is said of an interval where few questions make the spread (`Interval.rare`), and its mark."""
 RARE = "?"
-OF_RARE = f"{RARE} {A_RARE_EVENT}: fewer than {FEWEST} questions, or fewer than {FEW:.0f} make most of the spread"
+OF_RARE = f"{RARE} rests on a few questions: {A_RARE_EVENT}"
 LEAST = 0.25  # of the mean; the least reach of an amount, or equal values would leave no doubt
 LEAST_APART = 0.5  # of the means of two systems; two that are alike in nearly all questions differ by as much in one
 _ROUNDED_REACH = 1e-9  # of the least reach: what arithmetic leaves of equal values

@@ -223,7 +223,7 @@ def test_data_sets_are_compared_each_for_itself() -> None:
     (alone,) = compare(frame(*both[:2])).pairs
     for pair in comparison.pairs:  # a family of tests for each data set
         assert (pair.tests, pair.figures) == (alone.tests, alone.figures)
-    assert f"adjusted together (Holm; number of tests: {alone.tests})" in str(comparison)
+    assert f"p: adjusted for {alone.tests} tests (Holm)" in str(comparison)
     halves = compare(frame(*both).assign(difficulty="easy"), by="difficulty")
     assert [pair.tests for pair in halves.pairs] == [alone.tests] * 2
     with pytest.raises(UsageError, match="only 'rewoo' ran on the data set 'sample', the others on 'hotpotqa'"):

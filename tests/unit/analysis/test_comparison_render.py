@@ -6,18 +6,19 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from comparison_rows import ENDINGS, GOLDEN, frame, small, system
+from comparison_rows import ENDINGS, GOLDEN, A, frame, manifest, small, system
 
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison, tables
 from rewoo_bench.analysis.prices import Pricing
-from rewoo_bench.analysis.summary import legend
+from rewoo_bench.analysis.summary_tables import legend
 from rewoo_bench.config.names import ORACLE_ACCURACY
 
 ROOT = Path(__file__).parents[3]
@@ -38,9 +39,9 @@ def test_dollars_and_cached_tokens_are_those_of_the_one_price() -> None:
     pricing = Pricing("m's rule; m's prices", cost_usd=np.repeat([0.002, 0.001], 6), cached=np.repeat([5.0, 7.0], 6))
     for paid in (None, 0.5):
         compared = compare(frame(system(cost_usd=paid), system("react", cost_usd=paid)), pricing=pricing)
-        first, _, third, *_ = (each.cells for each in tables(compared))
-        for (header, *rows), name, expected in ((first, "$ / 1000", ["2.000", "1.000"]), (third, "cached", ["5", "7"])):
-            assert [row[header.index(name)].partition(" [")[0] for row in rows] == expected
+        _, tokens, dollars, *_ = (each.cells for each in tables(compared))
+        for (header, *rows), name, shown in ((dollars, "$ / 1000", ["2.000", "1.000"]), (tokens, "cached", ["5", "7"])):
+            assert [row[header.index(name)].partition(" [")[0] for row in rows] == shown
         assert render_comparison(compared, "terminal").count("m's rule; m's prices") == 1
 
 
@@ -90,7 +91,7 @@ def test_the_n_is_that_of_the_interval_in_its_row() -> None:
     comparison = compare(frame(trials, other))
     shown = render_comparison(comparison, "markdown")
     assert [cells(shown, "means per question")[name][0] for name in ("rewoo", "react")] == ["5", "6"]
-    assert cells(shown, "differences of accuracy")["react - rewoo"][:2] == ["5", "3 of 12"]
+    assert cells(shown, "differences of accuracy")["react - rewoo"][::6] == ["5", "3 of 12"]
     assert comparison.pairs[0]["exact_match"].interval.n == 5
     means = comparison.to_frame().query("kind == 'mean' and measure == 'total_tokens'")
     assert means["n"].tolist() == [5, 6]
@@ -105,7 +106,7 @@ def test_of_one_pair_the_column_names_who_was_right_alone() -> None:
         compare(frame(system(matches="110000"), system("react", "101100"), system("direct"))), "markdown"
     )
     table = cells(both, "differences of accuracy")
-    assert (table["difference"][3], table["react - rewoo"][3]) == ("only first / only second", "2 / 1")
+    assert (table["difference"][3], table["react - rewoo"][3]) == ("only 1st / only 2nd", "2 / 1")
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex"])
@@ -114,6 +115,36 @@ def test_a_judges_column_is_there_where_it_judged(form: ComparisonFormat) -> Non
     assert "judged" in judged
     assert "1.000 [0.610, 1.000]" in judged
     assert "judged" not in render_comparison(compare(frame(system(), system("react"))), form)
+
+
+def test_the_last_lines_are_a_table_to_paste_of_at_most_eight_lines() -> None:
+    shown = str(compare(frame(system(matches="110100"), system("react", "101100", 2000, model="oracle"))))
+    _, _, pasted = shown.partition("to paste:\n\n")
+    header, _, rewoo, react = pasted.splitlines()
+    assert header == "| architecture | n | right | tokens | calls | $ per 1000 |"
+    assert rewoo.startswith("| rewoo, openai/small_1 | 6 | 50% | 1,142 |")
+    assert "| an oracle's |" in react
+    many = compare(frame(*(system(f"r{n}") for n in range(7))))
+    assert str(many).endswith("to paste: --format markdown")
+
+
+def test_a_file_of_ones_own_is_named_in_headings() -> None:
+    facts = manifest(A, dataset__name="sample", dataset__source={"file": "sample.csv"})
+    bundled = str(compare(frame(system(), system("react")), manifests={A: facts}))
+    assert "sample: means per question" in bundled
+    rows = [system(dataset="mine"), system("react", dataset="mine")]
+    facts = manifest(A, dataset__name="mine", dataset__source={"file": "mine.csv"})
+    assert "your file mine.csv: means per question" in str(compare(frame(*rows), manifests={A: facts}))
+
+
+def test_the_time_of_a_run_is_from_its_start_to_its_end() -> None:
+    times = {"started_at": "2026-11-30T00:00:00+00:00", "finished_at": "2026-11-30T00:05:00+00:00"}
+    rows = frame(system(), system("react"))
+    shown = str(compare(rows, manifests={A: manifest(A, **times)}))
+    assert re.search(r"^run +time\n0001 +5 min$", shown, re.MULTILINE)
+    resumed = manifest(A, **times, sessions=[{}])
+    assert resumed.took == "resumed"
+    assert "time from the start" not in str(compare(rows, manifests={A: resumed}))
 
 
 def test_a_provider_whose_totals_do_not_add_up_is_said() -> None:

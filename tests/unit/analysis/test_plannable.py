@@ -441,9 +441,9 @@ def test_each_trajectory_has_the_prices_of_its_model_where_sheets_have_all_of_th
     unlisted = [timed(str(n), *calls, model=model) for n, model in enumerate(["gpt-4o-mini", "nobody/x"])]
     found = plannable(run_of(tmp_path / "some", unlisted))
     assert [*found.prices] == ["none", "openai", "anthropic-5m"]
-    (note,) = [note for note in tables.notes(found) if "the price is an example" in note]
-    assert "no price of nobody/x is known; plannable --prices NAME" in note
-    assert not any("the price is an example" in note for note in tables.notes(plannable(run, ["openai"])))
+    (note,) = [note for note in tables.notes(found) if "an example, since" in note]
+    assert "no price of nobody/x is known: plannable --prices NAME" in note
+    assert not any("an example, since" in note for note in tables.notes(plannable(run, ["openai"])))
 
 
 def test_the_sentence_has_the_error_that_was_measured_and_says_what_is_left(tmp_path: Path) -> None:

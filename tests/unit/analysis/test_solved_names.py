@@ -9,7 +9,8 @@ from comparison_rows import A, frame, manifest, system
 
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import tables
-from rewoo_bench.analysis.summary import summaries_of, summary_table
+from rewoo_bench.analysis.summary import summaries_of
+from rewoo_bench.analysis.summary_tables import summary_table
 from rewoo_bench.analysis.trials import trial_rows, trial_table
 from rewoo_bench.runs.manifest import Manifest
 from rewoo_bench.runs.rows import Rows
@@ -18,7 +19,7 @@ EM = re.compile(r"\bEM\b|exact match")
 WORLD = {A: manifest(A, dataset__scoring="solved")}
 OTHER = {A: manifest(A)}
 MEANS_NOTHING = "* an oracle is told the answers: its accuracy means nothing"
-CAN_DO = "* an oracle makes no mistake: what it solved an architecture can do, by the labels of the gold calls"
+CAN_DO = "* an oracle makes no mistake: what it solved, the architecture can do"
 BOTH = frame(system(matches="110100" * 10), system("react", matches="111111" * 10))
 ORACLES = frame(system(model="oracle"), system("react", model="oracle"))
 

@@ -60,8 +60,8 @@ def test_the_table_has_a_row_for_each() -> None:
         ["rewoo, trial 0", "3 of 4", "0.750", "1,000", "2.00", "1.000", "2.00"],
         ["rewoo, trial 1", "1 of 3", "0.333", "1,300", "3.00", "2.000", "4.00"],
         ["rewoo, trial 2", "2 of 4", "0.500", "1,600", "4.00", "3.000", "6.00"],
-        ["rewoo, mean", "-", "0.528", "1,300", "3.00", "2.000", "4.00"],
-        ["rewoo, spread", "-", "0.210", "300", "1.00", "1.000", "2.00"],
+        ["rewoo, mean", "3 trials", "0.528", "1,300", "3.00", "2.000", "4.00"],
+        ["rewoo, spread", "3 trials", "0.210", "300", "1.00", "1.000", "2.00"],
     ]
 
 
@@ -102,18 +102,23 @@ def test_questions_without_a_metered_call_are_left_out() -> None:
 def test_a_trial_that_failed_is_in_no_mean() -> None:
     rows = [*of_trial(0, "1101"), *of_trial(1, "----"), *of_trial(2, "0110")]
     _, _, failed, _, mean, spread = cells_of(rows)
-    assert failed == ["rewoo, trial 1", *["-"] * 6]
-    assert mean[1:4] == ["-", "0.625", "1,300"]  # of 1,000 and 1,600
-    assert spread[1:4] == ["-", "0.177", "424"]  # 1/8 and 300, each times the root of 2
+    unknown = [*["not scored"] * 2, *["not counted"] * 2, "no price", "not timed"]
+    assert failed == ["rewoo, trial 1", *unknown]
+    assert mean[1:4] == ["3 trials", "0.625", "1,300"]  # of 1,000 and 1,600
+    assert spread[1:4] == ["3 trials", "0.177", "424"]  # 1/8 and 300, each times the root of 2
 
 
 def test_one_trial_that_counts_has_no_spread() -> None:
-    assert cells_of([*of_trial(0, "1101"), *of_trial(1, "----")])[-1] == ["rewoo, spread", *["-"] * 6]
+    assert cells_of([*of_trial(0, "1101"), *of_trial(1, "----")])[-1] == [
+        "rewoo, spread", "2 trials", *["one trial"] * 5
+    ]  # fmt: skip
 
 
 def test_what_was_not_scored_has_no_right_answers() -> None:
     rows = three(exact_match=None, f1=None)
-    assert [cells[1:4] for cells in cells_of(rows)[1:3]] == [["-", "-", "1,000"], ["-", "-", "1,300"]]
+    assert [cells[1:4] for cells in cells_of(rows)[1:3]] == [
+        [*["not scored"] * 2, tokens] for tokens in ("1,000", "1,300")
+    ]
 
 
 def test_compare_has_all_trials_of_each_run_whatever_the_others_have() -> None:
@@ -130,7 +135,7 @@ def test_compare_has_all_trials_of_each_run_whatever_the_others_have() -> None:
     shown = comparison.as_dict()["trials"]
     assert [row["system"] for row in shown] == ["rewoo"] * 5 + ["react"] * 4
     assert (shown[1]["right"], shown[1]["total_tokens"], shown[4]["total_tokens"]) == (1, 1300, 300)
-    assert "rewoo, trial 2  2 of 4  0.500   1,600" in str(comparison)
+    assert "rewoo, trial 2    2 of 4  0.500   1,600" in str(comparison)
 
 
 def test_a_run_of_one_trial_beside_one_of_three_has_no_rows() -> None:

@@ -116,7 +116,7 @@ def test_the_gate_limits_them(tmp_path: Path) -> None:
     assert checked(trials_differ=Ceiling(max=0.2))[0] == "pass"
     status, text = checked(every_trial_right=Floor(min=0.9))
     assert status == "warn"  # five questions are too few to fail on
-    assert "every_trial_right min: 0.800 of questions with 2 trials is below the minimum of 0.9" in text
+    assert "every_trial_right min: 0.800 of questions with 2 trials is below the limit of at least 0.9" in text
     many = pd.concat([rows.assign(example_id=rows["example_id"].astype(str) + str(n)) for n in range(40)])
     (check,) = check_budgets((Budget(**of, trials_differ=Ceiling(max=0.1, margin=0.05)),), Rows(many))  # type: ignore[arg-type]
     assert check.status == "fail"

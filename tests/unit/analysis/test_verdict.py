@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,22 @@ def test_the_sentences_of_a_run_are_adjusted_for_all_of_its_pairs(tmp_path: Path
     compared = compare(load(run), manifests=manifests(run), intersect=True)
     effect = compared.pairs[0]["total_tokens"]
     assert effect.p < 0.05 < effect.p_holm
-    assert compared.verdicts[0] == "In tokens react and rewoo are too close to call."
+    assert compared.verdicts[0] == "react and rewoo are too close to call in tokens and dollars."
+
+
+def test_of_three_architectures_each_further_one_has_a_sentence() -> None:
+    of = {"rewoo": (RIGHT, 1000), "direct": ("1000" * 15, 100), "react": (RIGHT, 2600)}
+    found = compare(frame(*(system(name, *each) for name, each in of.items())))
+    react, direct = found.verdicts
+    assert re.fullmatch(
+        r"react took about [\d.]+ times the tokens of rewoo and cost about [\d.]+ times the dollars; "
+        r"accuracy is too close to call\.", react,
+    )  # fmt: skip
+    assert re.fullmatch(r"direct took .* of rewoo, cost .* times the dollars and is less accurate\.", direct)
+    many = {**of, "cot": (RIGHT, 300), "react-json": (RIGHT, 2700)}
+    said = compare(frame(*(system(name, *each) for name, each in many.items()))).verdicts
+    assert len(said) == 3
+    assert said[-1] == "The tables have direct, cot, too."
 
 
 def test_of_pairs_without_a_loop_and_a_plan_the_surest_differences_are_said() -> None:
@@ -157,7 +173,7 @@ def test_of_pairs_without_a_loop_and_a_plan_the_surest_differences_are_said() ->
     assert any("more accurate than" in line and "direct" in line for line in said)
     assert any("took about 2.0 times the tokens" in line and "direct" in line for line in said)
     same = compare(frame(*before, *[system(name, "0" * 30, 1000, run_id=B) for name in names])).verdicts
-    assert same == ["All 3 pairs are too close to call in tokens and dollars and accuracy."]
+    assert same == ["All 3 pairs are too close to call in tokens, dollars and accuracy."]
 
 
 def test_beside_the_ratio_is_that_where_both_answered() -> None:
@@ -207,7 +223,7 @@ def test_the_own_prices_are_named_by_their_models() -> None:
     run = manifest("r", prices={"openai/small_1": {"input": 1.0}, "local/x": None})
     compared = compare(frame(system("rewoo", RIGHT), system("react", RIGHT, 2600)), manifests={"r": run})
     assert compared.verdicts[1].startswith("At openai/small_1's prices react cost about")
-    assert "dollars are under openai/small_1's prices, cached input as the endpoint counted it" in str(compared)
+    assert "dollars: openai/small_1's prices, cached input as the endpoint counted it\n" in str(compared)
 
 
 def run_of_two(folder: Path) -> Path:
@@ -224,9 +240,8 @@ def test_a_run_without_prices_has_dollars_under_an_example_whose_cache_rule_is_n
     run = run_of_two(tmp_path / "run")
     pricing = pricing_of([run], load(run), manifests(run))
     assert pricing.under == named_tariff("openai").under
-    assert pricing.note.startswith(
-        "the price is an example, since no price of local/x is known; compare --prices NAME takes another: none, "
-    )
+    assert pricing.brief == "gpt-5-mini's prices of 2026-11-24 under OpenAI's rule"
+    assert pricing.note == "an example, since no price of local/x is known: compare --prices NAME"
     assert pricing.cost_usd is not None
     rewoo, react = pricing.cost_usd  # 0.25, 0.025 and 2 dollars a million
     assert rewoo == pytest.approx((2000 * 0.25 + 20 * 2) / 1e6)
@@ -315,14 +330,15 @@ def test_a_system_that_made_no_model_call_is_in_no_ratio(systems: tuple[str, str
     [
         ((32, 32), "up to 32 questions at once"),
         ((1, 1), "one question at once"),
-        ((32, 1), "up to 1 or 32 questions at once: the runs differ in it, and that alone changes cached input"),
+        ((32, 1), "up to 1 or 32 questions at once"),
     ],
 )
 def test_dollars_name_the_questions_at_once_since_a_cache_depends_on_them(counts: tuple[int, int], said: str) -> None:
     prices = {"openai/small_1": {"input": 1.0}}
     runs = {run: manifest(run, prices=prices, concurrency=count) for run, count in zip((A, B), counts, strict=True)}
-    shown = str(compare(frame(system(), system(run_id=B)), manifests=runs))
-    assert f"cached input as the endpoint counted it, with {said}\n" in shown
+    found = compare(frame(system(), system(run_id=B)), manifests=runs)
+    assert found.as_dict()["prices"].endswith(f"cached input as the endpoint counted it, with {said}")
+    assert (f"differs by the runs' concurrency alone, with {said}\n" in str(found)) == (counts[0] != counts[1])
 
 
 def test_runs_on_other_data_do_not_differ_in_the_questions_at_once() -> None:

@@ -29,6 +29,8 @@ def test_help_names_each_command_and_imports_none(capfd: pytest.CaptureFixture[s
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     shown, imported = capfd.readouterr()
-    listed = [line.split()[0] for line in shown.partition("Commands:")[2].splitlines() if line.startswith("  ")]
+    headings = [line for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options:", "Everyday:", "Traces of other programs:", "Research:"]
+    listed = [line.split()[0] for line in shown.partition("Everyday:")[2].splitlines() if line.startswith("  ")]
     assert listed == NAMES
     assert not {f"rewoo_bench.cli.{name}" for name in NAMES} & set(imported.split())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rewoo_bench.errors import UsageError
-from rewoo_bench.evaluation.question_choice import first_questions_notes, load_chosen, with_first_questions
+from rewoo_bench.evaluation.question_choice import first_line, load_chosen, with_first_questions
 from rewoo_bench.runs.options import RunOptions
 
 
@@ -50,9 +50,14 @@ def test_the_number_that_somebody_gave_stays() -> None:
 
 
 def test_the_first_line_says_how_many_how_long_and_how_to_ask_all() -> None:
-    first = with_first_questions(RunOptions(("rewoo", "react")))
-    said = "8 of the sample's 100 questions, about a minute with the small built-in model; -n 100 asks all"
-    assert first_questions_notes(first) == [said]
-    (longer,) = first_questions_notes(with_first_questions(RunOptions(("rewoo", "react"), trials=2)))
-    assert "about 2 minutes" in longer
-    assert first_questions_notes(RunOptions(("rewoo",), model="oracle", questions=8)) == []
+    def said(done: int = 0, **options: Any) -> list[str]:
+        chosen = with_first_questions(RunOptions(("rewoo", "react"), **options))
+        return first_line(chosen, load_chosen(chosen), Path("here"), done).split("; ")
+
+    asked = "asking 8 of the 100 questions of sample, 2 architectures, with local/smollm2-135m"
+    assert said() == [asked, "about 60 s", "-n 100 asks all", "writing to here"]
+    assert said(12)[1:3] == ["4 answers left", "about 15 s"]
+    assert said(trials=2)[:2] == [asked.replace("sample,", "sample, 2 times each,"), "about 2 min"]
+    oracle = "asking 100 questions of sample, 2 architectures, with oracle"
+    assert said(model="oracle") == [oracle, "about 3 s", "writing to here"]
+    assert said(model="openai/a", questions=8)[1:] == ["writing to here"]

@@ -40,7 +40,7 @@ def test_each_limit_is_a_check_with_what_was_measured(tmp_path: Path) -> None:
         ("total_tokens mean", "fail", 1050.0, 1049.0),
         ("total_tokens p95", "pass", 1095.0, 1095.0),
     ]
-    assert found[0].text == "llm_calls max: 2.00 is over the limit of 1.00"
+    assert found[0].text == "llm_calls max: 2.00 is over the limit of at most 1.00"
 
 
 def test_latency_warns_and_never_fails(tmp_path: Path) -> None:
@@ -63,22 +63,23 @@ def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
     ]
     mean, share = checked(tmp_path / "b", limits, *rows(5, cached_input_tokens=0))
     assert (mean.status, share.status) == ("fail", "fail")
-    assert mean.text == "cached_input_tokens mean: 0.0 is below 400.0; no call read a token from a prefix cache"
+    below = "cached_input_tokens mean: 0.0 is below the limit of at least 400.0"
+    assert mean.text == f"{below}; no call read a token from a prefix cache"
 
 
 @pytest.mark.parametrize(
     ("correct", "count", "model", "status", "said"),
     [
         (100, 200, "openai/gpt", "pass", "tokens_per_solved: 2,000.0 [1,7"),
-        (99, 200, "openai/gpt", "fail", "is over the limit of 2,000.0"),
+        (99, 200, "openai/gpt", "fail", "is over the limit of at most 2,000.0"),
         (24, 50, "openai/gpt", "warn", "may be chance on 50 questions"),
-        (15, 50, "openai/gpt", "fail", "] is over the limit of 2,000.0"),  # the whole interval is
+        (15, 50, "openai/gpt", "fail", "] is over the limit of at most 2,000.0"),  # the whole interval is
         (
             5,
             50,
             "openai/gpt",
             "warn",
-            "tokens_per_solved: 10,000.0 [under 15 solved] is over the limit of 2,000.0, "
+            "tokens_per_solved: 10,000.0 [under 15 solved] is over the limit of at most 2,000.0, "
             "by the estimate alone; may be chance on 50 questions, 200 are enough",
         ),
         (
@@ -86,14 +87,14 @@ def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
             300,
             "openai/gpt",
             "fail",
-            "60,000.0 [under 15 solved] is over the limit of 2,000.0, by the estimate alone",
+            "60,000.0 [under 15 solved] is over the limit of at most 2,000.0, by the estimate alone",
         ),
         (
             14,
             14,
             "openai/gpt",
             "pass",
-            "1,000.0 [under 15 solved] is within the limit of 2,000.0, by the estimate alone",
+            "1,000.0 [under 15 solved] is within the limit of at most 2,000.0, by the estimate alone",
         ),
         (0, 50, "openai/gpt", "fail", "none solved, so more than "),
         (0, 50, "oracle", "warn", "an oracle's means nothing"),

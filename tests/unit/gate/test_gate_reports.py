@@ -40,22 +40,24 @@ def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdi
         "WARNING: fewer than 20 questions: what is rare may be missing",
         "",
         "rewoo, sample, oracle",
-        "  fail  total_tokens max: 1,200.0 is over the limit of 1,040.0",
+        "  fail  total_tokens max: 1,200.0 is over the limit of at most 1,040.0",
         "  fail  total_tokens +50.0 a question, 1,000.0 -> 1,050.0 (+5.0%), 2% is allowed; "
         "the agent's tokens grew most, by 50.0 a question: longer answers (+50.0 output tokens)",
         "          q002 +200 (agent, 1,000 -> 1,200)",
         "  fail  output_tokens +50.0 a question, 50.0 -> 100.0 (+100.0%), 2% is allowed",
-        "  warn  latency_s p95: 1.00 s is over the limit of 0.50 s",
+        "  warn  latency_s p95: 1.00 s is over the limit of at most 0.50 s",
         "",
-        "                                                                     measured    limit  head room",
-        "rewoo, sample, oracle: total_tokens max                               1,200.0  1,040.0     -15.4%",
-        "rewoo, sample, oracle: total_tokens mean                              1,050.0  1,200.0      12.5%",
-        "rewoo, sample, oracle: latency_s p95                                   1.00 s   0.50 s    -100.0%",
-        "rewoo, sample, oracle: exact_match min (an oracle's: means nothing)     1.000    0.500     +0.500",
+        "                                 measured            limit  head room",
+        "rewoo, sample, oracle",
+        "  total_tokens max                1,200.0  at most 1,040.0     -15.4%",
+        "  total_tokens mean               1,050.0  at most 1,200.0      12.5%",
+        "  latency_s p95                    1.00 s   at most 0.50 s    -100.0%",
+        "  exact_match min (an oracle's)     1.000   at least 0.500     +0.500",
         "",
-        "                                      baseline      now   change    limit",
-        "rewoo, sample, oracle: total_tokens    1,000.0  1,050.0    +5.0%  1,020.0",
-        "rewoo, sample, oracle: output_tokens      50.0    100.0  +100.0%     51.0",
+        "                 baseline      now   change            limit",
+        "rewoo, sample, oracle",
+        "  total_tokens    1,000.0  1,050.0    +5.0%  at most 1,020.0",
+        "  output_tokens      50.0    100.0  +100.0%     at most 51.0",
     ]
 
 
@@ -66,7 +68,7 @@ def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
         "WARNING: fewer than 20 questions: what is rare may be missing\n\n**rewoo, sample, oracle**\n\n- ❌ "
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
-    assert "| rewoo, sample, oracle: total_tokens max | 1,200.0 | 1,040.0 | -15.4% |" in shown
+    assert "| rewoo, sample, oracle | total_tokens max | 1,200.0 | at most 1,040.0 | -15.4% |" in shown
     assert shown.count("<details>") == shown.count("</details>") == 3
 
 
@@ -75,7 +77,7 @@ def test_a_name_can_not_break_the_markdown() -> None:
     shown = verdict_markdown(Verdict((Check("budget", "fail", group, "llm_calls max", "too | many", 2.0, 1.0),)))
     assert "<img" not in shown
     assert "@" not in shown
-    assert "| a\\|b, &lt;img src=x>, &#64;&#8203;somebody: llm_calls max | 2.00 | 1.00 | -100.0% |" in shown
+    assert "| a\\|b, &lt;img src=x>, &#64;&#8203;somebody | llm_calls max | 2.00 | at most 1.00 | -100.0% |" in shown
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_a_name_can_not_break_the_markdown() -> None:
         ("budget", 1500.0, 2000.0, False, "25.0%"),
         ("budget", 20000.0, 2000.0, False, "10 times the limit"),
         ("budget", 3.0, 0.0, False, "none"),
-        ("cost unknown", None, 0.5, False, "-"),
+        ("cost unknown", None, 0.5, False, "not measured"),
         ("accuracy", 0.25, 0.3, True, "-0.050"),
         ("prefix cache", 0.6, 0.5, True, "20.0%"),
     ],

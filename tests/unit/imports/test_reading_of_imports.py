@@ -86,7 +86,7 @@ def test_a_comparison_and_a_report_have_the_dollars_of_the_models_sheet(tmp_path
     run = imported(tmp_path / "a", solved(6), model=MODEL)
     found = compare(run)
     assert found.systems[0].summary.usd_per_solved.mean == pytest.approx(2 * found.systems[0].summary.cost_usd)  # type: ignore[operator]  # it is known
-    assert "dollars are under OpenAI's rule" in str(found)
+    assert "prices of 2026-11-24 under OpenAI's rule\n" in str(found)
     page, table = read_page([run], [run])
     cells = dict(zip(page["table"]["head"], page["table"]["rows"][0], strict=True))
     assert cells["$ / 1000"].startswith(f"{1000 * found.systems[0].summary.cost_usd:,.3f} [")  # type: ignore[operator]
@@ -112,7 +112,7 @@ def test_each_run_has_the_prices_of_its_own_model_where_all_are_listed(tmp_path:
     assert "gpt-4o's prices" in under
     assert note == "each model is at its own prices"
     assert both == [*priced("a")[2], *priced("c")[2]]
-    assert "the price is an example, since no price of nobody/x is known; " in priced("a", "d")[1]
+    assert "an example, since no price of nobody/x is known: " in priced("a", "d")[1]
 
 
 def test_each_call_has_the_price_of_its_own_model(tmp_path: Path) -> None:

@@ -224,8 +224,7 @@ def test_known_prices_add_dollars(tmp_path: Path) -> None:
     ((_, picture),) = draw(read([model_run(tmp_path / "run", cost_usd=0.001)]), only=["pareto"])
     assert "US$ per 1,000 questions (log scale)" in texts(picture)
     assert (
-        "Dollars are under prices that run.json doesn't name, cached input as the endpoint counted it."
-        in picture.caption
+        "Dollars are at prices that run.json doesn't name, cached input as the endpoint counted it." in picture.caption
     )
     assert "No dollars" not in picture.caption
 

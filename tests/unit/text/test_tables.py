@@ -35,4 +35,18 @@ def test_a_wide_table_becomes_several_of_fewer_columns() -> None:
         "name   third",
         "rewoo      3",
     ]
-    assert len(text_table(cells)) == 2  # no terminal: one table
+    assert len(text_table(cells)) == 2
+
+
+def test_a_table_has_80_columns_at_most_where_there_is_no_terminal() -> None:
+    cells = [["name", *(f"column {n}" for n in range(9))], ["rewoo", *["1,234 [1,000, 1,500]"] * 9]]
+    assert max(map(len, text_table(cells))) <= 80
+    named = [["name", "n", "tokens"], ["rewoo, openai/gpt-4o-mini, run of yesterday", "7", "1,234"]]
+    assert text_table(named) == ["name  n  tokens", named[1][0], "      7   1,234"]
+
+
+def test_rows_of_one_group_stand_below_its_name() -> None:
+    rows = [["ratio", "of", "n"], ["react / rewoo", "tokens", "7"], ["react / rewoo", "cost", "6"], ["b", "cost", "5"]]
+    assert text_table(rows, grouped=True) == [
+        "ratio     n", "react / rewoo", "  tokens  7", "  cost    6", "b", "  cost    5",
+    ]  # fmt: skip
