@@ -94,7 +94,7 @@ def _map_row(results: StudyResults, label: str, places: Sequence[tuple[CellResul
 
 def _map(rows: Sequence[_MapRow], results: StudyResults) -> Picture:
     """The ratio of dollars by depth and by what else makes a task long, a panel for each price rule."""
-    figure, axes = style.sheet(len(rows), len(SHOWN), 1.2 + 2.1 * len(rows), sharey="row", squeeze=False)
+    figure, axes = style.sheet(len(rows), len(SHOWN), 1.2 + 2.1 * len(rows), style.WIDTH, sharey="row", squeeze=False)
     norm = TwoSlopeNorm(1.0, 1 / _FARTHEST, _FARTHEST)
     for row, panels in zip(rows, axes, strict=True):
         places = sorted({place for ratios in row.ratios.values() for place in ratios})
@@ -205,7 +205,8 @@ def price_title(study: Study, price: str) -> str:
 def _panels(number: int, height: float, **more: Any) -> tuple[Figure, list[Axes]]:
     """A figure of so many panels, two in a row, each row of a height in inches."""
     rows = -(-number // _IN_A_ROW)
-    figure, axes = style.sheet(rows, min(number, _IN_A_ROW), rows * height, sharey=True, squeeze=False, **more)
+    columns = min(number, _IN_A_ROW)
+    figure, axes = style.sheet(rows, columns, rows * height, style.WIDTH, sharey=True, squeeze=False, **more)
     for unused in axes.flat[number:]:
         unused.remove()
     panels = [*axes.flat[:number]]
