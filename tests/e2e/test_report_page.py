@@ -9,13 +9,14 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from opened_page import CHROMIUM, Opened, unfold
 
 from rewoo_bench import compare, load
 from rewoo_bench.analysis.plannable import tables
@@ -26,8 +27,6 @@ from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import manifests
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (apt-get install chromium)")
 
 AXE = Path(__file__).parents[2] / "rewoo_bench" / "report" / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -39,14 +38,6 @@ HOSTILE = [
     "`${window.hacked = 1}` {{constructor.constructor('window.hacked=1')()}}",
     "long " * 20_000,
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -68,36 +59,6 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = [sys.executable, "-m", "rewoo_bench", "run"]
     subprocess.run([*program, *arguments, "--out", str(out)], check=True, capture_output=True)
     return out / "report.html"
-
-
-class Opened:
-    """A page with the network off; what its console said is in `console`."""
-
-    def __init__(self, browser: Any, path: Path, fragment: str = "", **settings: Any) -> None:
-        self.context = browser.new_context(offline=True, **settings)
-        self.page = self.context.new_page()
-        self.console: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.console.append(message.text))
-        self.page.on("pageerror", lambda error: self.console.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(f"file://{path}{fragment}")
-        self.page.wait_for_selector("body[data-page=ready]")
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.close()
-
-    def question(self) -> Any:
-        self.page.wait_for_selector(".trajectories")
-        return self.page
-
-
-def unfold(page: Any) -> None:
-    """Opens everything that is folded."""
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
 
 
 def test_it_opens_from_a_file_without_a_request_or_an_error(browser: Any, run: Path) -> None:

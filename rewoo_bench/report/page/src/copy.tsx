@@ -13,7 +13,8 @@ export function pasted({ head, rows }: Pick<Cells, "head" | "rows">, format: (ty
   const all = [head, ...rows].map((row) => row.map((cell) => visible(cell).replace(/\s+/g, " ")));
   const right = head.map((_, i) => i > 0 && rows.some((row) => NUMBER.test(row[i] ?? "")));
   if (format === "CSV") {
-    return all.map((row) => row.map((cell) => (/[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join(",")).join("\n") + "\n";
+    const plain = (cell: string) => (/^[=+@-]/.test(cell) && !NUMBER.test(cell) ? `'${cell}` : cell); // no spreadsheet's formula
+    return all.map((row) => row.map(plain).map((cell) => (/[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join(",")).join("\n") + "\n";
   }
   if (format === "LaTeX") {
     const lines = all.map((row) => row.map((cell) => cell.replace(/[\\~^]|[&%$#_{}]/g, (c) => LATEX[c] ?? `\\${c}`)).join(" & ") + " \\\\");
