@@ -77,8 +77,13 @@ def test_what_is_folded_is_named_and_caveats_say_how_they_begin(browser: Any, ru
         assert opened.page.locator("details[open]").count() == 0
         assert "Few questions (20)" in opened.page.locator(".threats summary").inner_text()
         assert "intervals are wide" not in opened.page.locator("main").inner_text()
-        titles = [text.partition(" (")[0] for text in opened.page.locator(".details > details > summary").all_inner_texts()]
-        assert titles == ["How the questions ended", "Figures", "Published claims that this run tests", "The run"]
+        titles = opened.page.locator(".details > details > summary").all_inner_texts()
+        assert [title.partition(" (")[0] for title in titles] == [
+            "How the questions ended",
+            "Figures",
+            "Published claims that this run tests",
+            "The run",
+        ]
 
 
 def cells_of(text: str, form: str) -> list[list[str]]:
@@ -141,7 +146,7 @@ def test_a_loop_alone_says_what_could_have_been_planned_and_a_run_with_a_planner
 
 
 def test_nothing_is_timed_of_an_oracle(browser: Any, run: Path, tmp_path: Path) -> None:
-    def sorts(opened: Opened) -> list[str]:
+    def sorts(opened: Opened) -> Any:
         return opened.page.locator(".header .group").first.locator(".sort").all_inner_texts()
 
     def whole(opened: Opened) -> str:

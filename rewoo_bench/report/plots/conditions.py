@@ -70,8 +70,8 @@ def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
         "Bars: 95% intervals.",
         facts=data.facts(),
     )
-    for axes, of in ends.items():
-        style.label_lines(axes, of, data.styles)
+    for axes, of_axes in ends.items():
+        style.label_lines(axes, of_axes, data.styles)
     return shown
 
 

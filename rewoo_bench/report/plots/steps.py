@@ -85,14 +85,17 @@ def _draw_means(axes: Axes, data: PlotData, name: str) -> dict[float, Interval]:
     return groups
 
 
+# Letters on a colour, which stay as they are on a dark page.
+_ON_DARK, _ON_PALE = "#fefefe", "#1b1b1b"
+
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
 _SHOWN = {
-    "context_tokens": ("instructions, tools", "#332288", "", "white"),
-    "exemplar_tokens": ("exemplars", "#88CCEE", "///", INK),
-    "question_tokens": ("question", "#882255", "", "white"),
-    "written_tokens": ("written in earlier turns", "#DDCC77", "...", INK),
-    "found_tokens": ("results", "#117733", "", "white"),
-    "output_tokens": ("output", "#9A9A9A", "xxx", INK),
+    "context_tokens": ("instructions, tools", "#332288", "", _ON_DARK),
+    "exemplar_tokens": ("exemplars", "#88CCEE", "///", _ON_PALE),
+    "question_tokens": ("question", "#882255", "", _ON_DARK),
+    "written_tokens": ("written in earlier turns", "#DDCC77", "...", _ON_PALE),
+    "found_tokens": ("results", "#117733", "", _ON_DARK),
+    "output_tokens": ("output", "#9A9A9A", "xxx", _ON_PALE),
 }
 _BELOW = 0.22  # of a row's height: position of the interval of a total, below the numbers
 _WIDE = 0.1  # of the axis: the smallest part with room for a number
@@ -137,7 +140,8 @@ def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
     return style.picture(
         figure,
         f"{share:.0%} of {data.styles[dearest].name}'s tokens are {_SHOWN[largest][0].partition(' (')[0]}",
-        "Every call pays for its whole prompt: instructions, exemplars and results (observations, plans, evidence) count once per call. Totals are in "
+        "Every call pays for its whole prompt: instructions, exemplars and results (observations, plans, evidence) "
+        "count once per call. Totals are in "
         "the model's tokens, as in the tables; the shares are from the project's own tokenizer. Bars at the ends: "
         "95% intervals.",
         facts=data.facts(),

@@ -73,7 +73,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def sheet(rows: int = 1, columns: int = 1, height: float = HEIGHT, width: float = NARROW, **more: Any) -> tuple[Figure, Any]:
+def sheet(
+    rows: int = 1, columns: int = 1, height: float = HEIGHT, width: float = NARROW, **more: Any
+) -> tuple[Figure, Any]:
     """A figure with its axes, one or an array of them."""
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine())
     FigureCanvasAgg(figure)
@@ -197,8 +199,8 @@ class SeriesStyle:
     marker: str
 
     def wrapped(self, width: int) -> str:
-        """The name on up to three lines of at most `width` characters; a longer one loses its end."""
-        return "\n".join(textwrap.wrap(self.name, width, max_lines=3, placeholder="…")) or self.name
+        """The name on up to five lines of at most `width` characters; a longer one loses its end."""
+        return "\n".join(textwrap.wrap(self.name, width, max_lines=5, placeholder="…")) or self.name
 
 
 _STYLES = {

@@ -70,9 +70,7 @@ def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
     assert own["tokens"] == own["calls"] == own["cost"] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"), [(10, ["10", "1.00 [1.00, 1.00]", "1.00"]), (3, ["3", "-", "-", "-"])]
-)
+@pytest.mark.parametrize(("count", "shown"), [(10, ["10", "1.00 [1.00, 1.00]", "1.00"]), (3, ["3", "-", "-", "-"])])
 def test_the_seconds_have_the_questions_and_the_rule_of_compare(tmp_path: Path, count: int, shown: list[str]) -> None:
     trials = [{**each, "trial": trial, "startup_s": 0.0} for trial in range(3) for each in questions(count)]
     run = written(tmp_path / "run", trials[:-2])  # stopped before its end
