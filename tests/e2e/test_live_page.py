@@ -20,9 +20,9 @@ from urllib.parse import urlencode
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from opened_page import CHROMIUM
 from answering import KEY
 from command_runs import start
+from opened_page import CHROMIUM
 
 from rewoo_bench.report.live import step
 from rewoo_bench.testing.server import ModelServer

@@ -26,6 +26,7 @@ STUDIED = Path(__file__).parents[2] / "results" / "study" / "runs" / "main-hotpo
 WINDOW = {"width": 1280, "height": 900}
 ASKED = 'Which is it | "this", & 50% of_that?'
 FORMULA = "=1+1"
+FOLDED = ["How the questions ended", "Figures", "Published claims that this run tests", "The run"]
 
 
 def made(out: Path, architectures: str) -> Path:
@@ -78,12 +79,7 @@ def test_what_is_folded_is_named_and_caveats_say_how_they_begin(browser: Any, ru
         assert "Few questions (20)" in opened.page.locator(".threats summary").inner_text()
         assert "intervals are wide" not in opened.page.locator("main").inner_text()
         titles = opened.page.locator(".details > details > summary").all_inner_texts()
-        assert [title.partition(" (")[0] for title in titles] == [
-            "How the questions ended",
-            "Figures",
-            "Published claims that this run tests",
-            "The run",
-        ]
+        assert [title.partition(" (")[0] for title in titles] == FOLDED
 
 
 def cells_of(text: str, form: str) -> list[list[str]]:
