@@ -23,9 +23,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything imports huggingface_hub, w
 # --all` and a file's name run them.
 SLOW_FILES = """
     test_killed test_cluster test_architectures test_live_page test_agent_processes test_long_run test_signals
-    test_report_page test_mcp_servers test_mcp_tools test_output test_new test_hub test_secrets test_plot_fit
-    test_copied_folders test_gateway_faults test_folders test_readme_examples test_gateway_fields test_claims_decide
-    test_program_runs test_local_inputs test_hostile_programs test_llama_server test_nasty_replies
+    test_report_page test_page_order test_mcp_servers test_mcp_tools test_output test_new test_hub test_secrets
+    test_plot_fit test_copied_folders test_gateway_faults test_folders test_readme_examples test_gateway_fields
+    test_claims_decide test_program_runs test_local_inputs test_hostile_programs test_llama_server test_nasty_replies
     test_installed_plugins test_committed_study test_coverage test_gateway_replay test_linear_parsers
     test_rewoo_as_agent test_fuzz test_dojo test_dojo_attacks test_attack_plans test_measure_agents
 """

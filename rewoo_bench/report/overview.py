@@ -88,8 +88,7 @@ def overview(
     return {
         "title": f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}",
         "facts": list(_facts(rows, manifests)),
-        "table": _table(systems) if systems else None,
-        **_more_tables(systems),
+        **_tables(systems),
         "times": _seconds(systems, rows),
         "points": list(map(_point, systems)),
         "flags": FLAGS,
@@ -114,21 +113,32 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
             yield "Command", shlex.join(manifest.command)
 
 
-def _table(systems: Sequence[System]) -> dict[str, Any]:
-    """Means of each system, and how its questions ended: a column for each reason, as in the terminal."""
+def _tables(systems: Sequence[System]) -> dict[str, Any]:
+    """Means of each system, and how its questions ended: a column for each reason, as in the terminal.
+
+    The first table has what a verdict rests on, `ends` the other columns.
+    """
     summaries = [system.summary for system in systems]
     checked = is_checked(summaries)
     is_joined = any(each.objectives_right.n for each in summaries)
     k = repeated(summaries)
-    rows = []
+    first, ends = [], []
     for system in systems:
         of, mark = system.summary, MEANINGLESS if system.summary.oracle else ""
         passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
-        rows.append(
+        first.append(
             {
                 "system": system.label,
                 "n": f"{of.exact_match.n or of.questions:,}",
                 SOLVED if checked else "exact match": score_text(of.exact_match, mark),
+                "tokens": mean_text(of.total_tokens, of.intervals.get("total_tokens"), ",.0f"),
+                "$ / 1000": dollars_text(of.cost_usd, of.intervals.get("cost_usd")),
+                "model calls": number_text(of.llm_calls, ".2f"),
+            }
+        )
+        ends.append(
+            {
+                "system": system.label,
                 **({f"pass^{k}": passed, FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
                 **({} if checked else {"F1": score_text(of.f1, mark)}),
                 **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
@@ -136,32 +146,28 @@ def _table(systems: Sequence[System]) -> dict[str, Any]:
                 **{end: f"{of.not_answered.get(end, 0):,}" for end in reasons(summaries) if end != "error"},
                 **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
                 "failed": f"{of.failed:,}",
-                "tokens": mean_text(of.total_tokens, of.intervals.get("total_tokens"), ",.0f"),
-                "$ / 1000": dollars_text(of.cost_usd, of.intervals.get("cost_usd")),
-                "model calls": number_text(of.llm_calls, ".2f"),
                 "tool calls": number_text(of.tool_calls, ".2f"),
             }
         )
-    head, *cells = cells_of(rows)
-    return {"head": head, "rows": cells}
-
-
-def _more_tables(systems: Sequence[System]) -> dict[str, Any]:
-    """The table of each trial, and of what attackers reached, as `compare` has them; those that have rows."""
     rows = [(each.label, row) for each in systems for row in each.trials]
-    tables = {
-        "trials": (OF_TRIALS, trial_table("system", rows, checked=is_checked(each.summary for each in systems))),
-        "attacks": (OF_ATTACKS, attack_table("system", {each.label: each.summary for each in systems})),
-    }
     return {
-        name: {"caption": caption[0].upper() + caption[1:], "head": cells[0], "rows": cells[1:]}
-        for name, (caption, cells) in tables.items()
-        if cells
+        "table": _cells(cells_of(first) if first else []),
+        "ends": _cells(cells_of(ends) if ends else []),
+        "trials": _cells(trial_table("system", rows, checked=checked), OF_TRIALS),
+        "attacks": _cells(attack_table("system", {each.label: each.summary for each in systems}), OF_ATTACKS),
     }
+
+
+def _cells(cells: Sequence[Sequence[str]], caption: str = "") -> dict[str, Any] | None:
+    """A table of the page; None where it has no rows."""
+    return {"caption": caption[:1].upper() + caption[1:], "head": cells[0], "rows": cells[1:]} if cells else None
 
 
 def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:
-    """Median seconds and the questions that were timed, as `compare` has them; None where nothing was timed."""
+    """Median seconds and the questions that were timed, as `compare` has them; None where nothing was timed.
+
+    A column of zeros is left out: nothing was started, say.
+    """
     shown = []
     for system in systems:
         summary = system.summary
@@ -170,12 +176,14 @@ def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | 
         if not summary.latency_n:
             continue
         scored = Rows(own[~left_out(own)])
-        medians = (quantile_of(scored, name, 0.5) for name in _SECONDS.values())
-        texts = [TOO_FEW if each is None else f"{each.estimate:.2f}" for each in medians]
+        medians = {head: quantile_of(scored, name, 0.5) for head, name in _SECONDS.items()}
+        texts = {head: TOO_FEW if each is None else f"{each.estimate:.2f}" for head, each in medians.items()}
         if bounds := summary.latency_p50_interval_s:
-            texts[0] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
-        shown.append([system.label, f"{summary.latency_n:,}", *texts])
-    return {"head": ["system", "n", *_SECONDS], "rows": shown} if shown else None
+            texts["p50 s"] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
+        shown.append({"system": system.label, "n": f"{summary.latency_n:,}", **texts})
+    kept = [head for head in next(iter(shown), ()) if {row[head] for row in shown} != {"0.00"}]
+    cells = cells_of([{head: row[head] for head in kept} for row in shown]) if shown else []
+    return _cells(cells, "Seconds of a question, medians")
 
 
 def _point(system: System) -> dict[str, Any]:

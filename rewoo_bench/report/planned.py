@@ -57,16 +57,15 @@ class Planned:
 
 
 def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
-    """Reads runs; those with a planner, without traces or without tool calls of a loop have nothing to show.
+    """Reads runs; where one of them has a planner there is nothing to show, nor where none has a loop with traces.
 
     `texts` False leaves out the values and their paths.
     """
     planned = Planned()
+    if any(map(_has_planner, runs)):
+        return planned
     for run in runs:
         if not (run / TRACES_FILE).is_file():
-            continue
-        roles = read_table(run / CALLS_FILE, CALLS, columns=["role"])["role"]
-        if _PLANS & {*roles.unique().to_pylist()}:
             continue
         name = read_manifest(run).run_id
         try:
@@ -75,6 +74,11 @@ def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
             continue
         planned.shown += _shown(found, name if len(runs) > 1 else "")
     return planned
+
+
+def _has_planner(run: Path) -> bool:
+    path = run / CALLS_FILE
+    return path.is_file() and bool(_PLANS & {*read_table(path, CALLS, columns=["role"])["role"].unique().to_pylist()})
 
 
 def _shown(found: Plannable, run: str) -> Iterator[dict[str, Any]]:

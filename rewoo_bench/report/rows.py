@@ -77,11 +77,12 @@ def question_table(rows: pd.DataFrame, *, texts: bool = True) -> QuestionTable:
 def _columns(rows: pd.DataFrame, lines: int, *, texts: bool) -> dict[str, Any]:
     """A system's columns, each as long as the table; null where a question wasn't asked of it."""
     at, lost, unseen = rows["line"].to_numpy(), failed(rows), Rows(rows).flagged(UNMETERED)
+    timed = rows.assign(latency_s=rows["latency_s"].mask(Rows(rows).oracle))  # an oracle's seconds are the harness's
 
     def column(name: str, digits: int | None = None, *, metered: bool = False) -> list[Any]:
         """What the questions took (`metered`) isn't known where no call was metered."""
         values: list[Any] = [None] * lines
-        for line, value, unknown in zip(at, _plain(rows[name]), unseen, strict=True):
+        for line, value, unknown in zip(at, _plain(timed[name]), unseen, strict=True):
             if not (metered and unknown):
                 values[line] = value if value is None or digits is None else round(float(value), digits)
         return values

@@ -33,6 +33,8 @@ _CALL = (
     *PARTS,
     *("latency_s", "waiting_s", "replayed", "started_at"),
 )
+_TIMES = ("latency_s", "waiting_s", "started_at")
+"""What says nothing of the calls of a system that wasn't timed: an oracle, or a replay."""
 _PREFIX = 4096  # bytes of a trace in which its keys are
 
 PromptsOf = Callable[[TraceKey], list[dict[str, Any]]]
@@ -55,6 +57,7 @@ class Trajectories:
         self._traces: dict[TraceKey, tuple[Path, int]] = {}
         self._calls: dict[TraceKey, pa.Table] = {}
         self._tools: dict[str, set[str]] = {}
+        self._is_timed = [any(each is not None for each in of["latency"]) for of in table.columns["systems"]]
         for folder in runs:
             if not (folder / MANIFEST).is_file():
                 continue
@@ -76,6 +79,8 @@ class Trajectories:
             if of.dataset != line.dataset or not (key in self._traces or key in self._calls):
                 continue
             calls = self._calls[key].to_pylist() if key in self._calls else []
+            if not self._is_timed[system]:
+                calls = [{**call, **dict.fromkeys(_TIMES)} for call in calls]
             found[system] = {
                 **trajectory_of(self._trace(key), calls),
                 "calls": _with_starts(calls),

@@ -177,9 +177,12 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
 
     dark = {style.INK: "#e6e9ee", "#000000": "#e6e9ee", style.GREY: "#9aa4b0", style.PALE: "#4a535e"}
     dark |= {"#e6e6e6": "#353c45", "#ffffff": "#15181c"}
+    dark |= {"#332288": "#7464d8", "#661100": "#c8654f", "#882255": "#c95f93", "#117733": "#3f9f60"}  # else too dark
+    dark |= {"#0072b2": "#4aa3dc", "#7f7f7f": "#a3a3a3"}
     names = {colour: f"--c{number}" for number, colour in enumerate(dark)}
     light = "".join(f"{name}:{colour};" for colour, name in names.items())
     night = "".join(f"{names[colour]}:{other};" for colour, other in dark.items())
+    light += f"fill:var({names['#000000']});"  # a black shape says no colour
     colours = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>".encode()
     for name, picture in draw.draw(draw.read(runs)):
         buffer = BytesIO()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answering import KEY, Script
 from garbage import collect_without_warnings
+from opened_page import CHROMIUM
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.testing.server import ModelServer
@@ -34,6 +36,18 @@ def own_folder(common_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("REWOO_BENCH_CACHE", str(common_cache))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "cache" / "state"))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium; skips where there is none, or no playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
+    if CHROMIUM is None:
+        pytest.skip("needs chromium (apt-get install chromium)")
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import start
+from opened_page import CHROMIUM
 
 from rewoo_bench.report.live import step
 from rewoo_bench.testing.server import ModelServer
@@ -74,8 +75,6 @@ def view(tmp_path: Path) -> Iterator[Callable[[Path], View]]:
 @pytest.fixture
 def browser_page() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    from test_report_page import CHROMIUM
-
     if CHROMIUM is None:
         pytest.skip("needs chromium (apt-get install chromium)")
     with playwright.sync_playwright() as browsers:

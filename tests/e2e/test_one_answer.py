@@ -99,7 +99,8 @@ def of_comparison(who: str, found: rewoo_bench.Comparison) -> Iterator[Said]:
 
 def of_report(run: Path) -> Iterator[Said]:
     page, _ = read_page([run], [run])
-    yield from of_cells("report", page["table"]["head"], page["table"]["rows"])
+    for table in (page["table"], page["ends"]):
+        yield from of_cells("report", table["head"], table["rows"])
     for point in page["points"]:
         for name, figure in (("cached", "cached"), ("output", "output")):
             yield "report's figure", f"{point['label']}: {figure}", f"{point[name]:,.0f}"

@@ -9,13 +9,14 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from opened_page import CHROMIUM, Opened, unfold
 
 from rewoo_bench import compare, load
 from rewoo_bench.analysis.plannable import tables
@@ -26,8 +27,6 @@ from rewoo_bench.report.write import write_page
 from rewoo_bench.runs.columns import QUESTIONS
 from rewoo_bench.runs.folder import manifests
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (apt-get install chromium)")
 
 AXE = Path(__file__).parents[2] / "rewoo_bench" / "report" / "page" / "node_modules" / "axe-core" / "axe.min.js"
@@ -39,14 +38,6 @@ HOSTILE = [
     "`${window.hacked = 1}` {{constructor.constructor('window.hacked=1')()}}",
     "long " * 20_000,
 ]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -70,31 +61,6 @@ def five(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "report.html"
 
 
-class Opened:
-    """A page with the network off; what its console said is in `console`."""
-
-    def __init__(self, browser: Any, path: Path, fragment: str = "", **settings: Any) -> None:
-        self.context = browser.new_context(offline=True, **settings)
-        self.page = self.context.new_page()
-        self.console: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.console.append(message.text))
-        self.page.on("pageerror", lambda error: self.console.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(f"file://{path}{fragment}")
-        self.page.wait_for_selector("body[data-page=ready]")
-
-    def __enter__(self) -> Opened:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.close()
-
-    def question(self) -> Any:
-        self.page.wait_for_selector(".trajectories")
-        return self.page
-
-
 def test_it_opens_from_a_file_without_a_request_or_an_error(browser: Any, run: Path) -> None:
     with Opened(browser, run / "report.html") as opened:
         assert opened.page.locator("h1").inner_text() == "rewoo, react and direct on sample"
@@ -108,7 +74,8 @@ def test_each_trial_has_a_row_of_its_own(browser: Any, tmp_path: Path) -> None:
     program = [sys.executable, "-m", "rewoo_bench", "run"]
     subprocess.run([*program, *arguments, "--out", str(tmp_path / "run")], check=True, capture_output=True)
     with Opened(browser, tmp_path / "run" / "report.html") as opened:
-        table = opened.page.locator(".means").nth(1)
+        opened.page.locator("summary", has_text="Each trial by itself").click()
+        table = opened.page.locator(".means", has_text="trial 0")
         assert table.locator("caption").inner_text().startswith("Each trial by itself")
         names = ["rewoo, trial 0", "rewoo, trial 1", "rewoo, mean", "rewoo, spread"]
         assert table.locator("tbody th").all_inner_texts() == names
@@ -287,6 +254,8 @@ def test_axe_finds_nothing_serious(browser: Any, run: Path, scheme: str, fragmen
     with Opened(browser, run / "report.html", fragment, color_scheme=scheme, bypass_csp=True) as opened:
         if fragment:
             opened.question()
+        else:
+            unfold(opened.page)
         opened.page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
         found = opened.page.evaluate("axe.run()")
         serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
@@ -325,7 +294,7 @@ def test_five_architectures_fit_a_narrow_window(browser: Any, five: Path, fragme
         )
         assert max(ends) <= width
         if not fragment:
-            page.locator("summary", has_text="Published claims").click()
+            unfold(page)
             cells = page.locator(".claims td").all()
             assert all(cell.bounding_box()["x"] + cell.bounding_box()["width"] <= width for cell in cells)
             marks = page.locator(".line:not(.header)").first.locator(".outcome").all()
@@ -343,6 +312,7 @@ def test_a_narrow_window_shows_the_steps_of_one_architecture_at_a_time(browser: 
 
 def test_short_words_are_explained(browser: Any, run: Path) -> None:
     with Opened(browser, run / "report.html") as opened:
+        unfold(opened.page)
         term = opened.page.locator("th .term", has_text="F1")
         term.focus()
         tip = opened.page.locator(f"[id='{term.get_attribute('aria-describedby')}']")
@@ -363,6 +333,7 @@ def test_a_flag_of_a_row_is_a_badge_and_stands_above_the_figures(browser: Any, r
     flagged = flagged_copy(run, tmp_path / "flagged", "sample-001", ["unmetered"])
     write_page([flagged], tmp_path / "flagged.html", figures=False)
     with Opened(browser, tmp_path / "flagged.html") as opened:
+        unfold(opened.page)
         shown = opened.page.locator("body").inner_text()
         assert shown.count("rewoo answered without a metered model call") == 1
         assert shown.index("rewoo answered without a metered model call") < shown.index("Few questions (60)")
@@ -421,11 +392,13 @@ def test_the_page_has_the_figures_of_plannable(browser: Any, booking: Path) -> N
         *(tables.values_table(calls), tables.calls_table(calls)),
     ]
     with Opened(browser, booking / "report.html") as opened:
+        unfold(opened.page)
         section = opened.page.locator(".planned-loops")
-        assert section.locator(".sentences li").all_inner_texts() == [
+        assert opened.page.locator(".head .sentences li").all_inner_texts() == [
             tables.reading(found, "bot"),
             *(tables.verdict(found, "bot", price) for price in found.prices),
         ]
+        assert section.locator(".sentences").count() == 0, "they are the verdict where nothing is compared"
         for shown, expected in zip(section.locator("table").all(), tables_, strict=True):
             rows = [row.locator("th, td").all_inner_texts() for row in shown.locator("tr").all()]
             assert [[cell.replace("\u00a0", " ") for cell in row] for row in rows] == expected

@@ -34,8 +34,10 @@ def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
     data = data.only(_shared(rows))
     rows, names = data.rows, data.architectures
     ticks = sorted(set(rows["rate"].tolist()))
-    figure, (left, right) = style.sheet(1, 2, style.tall(data.styles[name].wrapped(NAME_WIDTH) for name in names))
-    ends: dict[str, tuple[float, float]] = {}
+    wrapped = [data.styles[name].wrapped(NAME_WIDTH) for name in names]
+    figure, (above, below) = style.sheet(2, 1, style.tall(wrapped, 2), sharex=True)
+    ends: dict[Axes, dict[str, tuple[float, float]]] = {above: {}, below: {}}
+    times: dict[str, float] = {}
     highest = [0.2]
     for i, name in enumerate(names):
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
@@ -43,30 +45,33 @@ def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
         parts = {at + off: of[of["rate"] == at] for at in sorted(set(of["rate"].tolist()))}
         accuracies = [share_right(part) for part in parts.values()]
         tokens = [mean_of_questions(part, "total_tokens") for part in parts.values()]
-        for axes, values in ((left, accuracies), (right, tokens)):
+        for axes, values in ((above, accuracies), (below, tokens)):
+            ends[axes][name] = (max(parts), values[-1].estimate)
             axes.errorbar(list(parts), [value.estimate for value in values], yerr=arms(values), color=own.colour,
                           marker=own.marker, capsize=2.5, elinewidth=1)  # fmt: skip
         highest += [each.high for each in accuracies if not math.isnan(each.high)]
-        ends[name] = (max(parts), tokens[-1].estimate)
+        times[name] = tokens[-1].estimate / tokens[0].estimate
     top = min(1.03, 1.12 * max(highest))
     scored = "answered right" if data.oracle else "exact match"
-    left.set(ylim=(-0.03 * top / 1.03, top), ylabel=f"{scored}, share of questions")
-    right.set(ylim=(0, right.get_ylim()[1]), ylabel="mean tokens per question")
-    right.yaxis.set_major_formatter(lambda value, _: style.count(value))
-    for axes in (left, right):
+    above.set(ylim=(-0.03 * top / 1.03, top), ylabel=scored)
+    below.set(ylim=(0, below.get_ylim()[1]), ylabel="tokens per question", xlabel="share of tool calls that fail")
+    below.yaxis.set_major_formatter(lambda value, _: style.count(value))
+    below.set_xticks(ticks, [f"{at:.0%}" for at in ticks])
+    for axes in ends:
         style.grid(axes)
-        axes.set_xlabel("share of tool calls that fail")
-        axes.set_xticks(ticks, [f"{at:.0%}" for at in ticks])
+    named = style.titled(times, pair)
     oracle = "An oracle is right where its searches found the evidence: this says nothing about a model."
     shown = style.picture(
         figure,
-        "Accuracy and cost with failing tools",
+        f"Where {'all' if ticks[-1] == 1 else f'{ticks[-1]:.0%} of'} tool calls fail, "
+        + ", ".join(f"{data.styles[name].name} takes {times[name]:.2g} times the tokens" for name in named),
         f"A failing tool {_MODES[str(modes[0])]}.",
         oracle if data.oracle else "",
         "Bars: 95% intervals.",
         facts=data.facts(),
     )
-    style.label_lines(right, ends, data.styles)
+    for axes, of_axes in ends.items():
+        style.label_lines(axes, of_axes, data.styles)
     return shown
 
 
@@ -102,8 +107,10 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     titles = [timed.styles[name].wrapped(ROW) for name in names]
     figure, axes = style.sheet(height=style.tall_rows(titles))
     ends = column(timed.rows, "latency_s")
-    style.logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=4.0)
+    style.logarithmic(axes, "x", ends.min() / 1.2, ends.max() * 1.2, inches=2.6)
     late = [_draw_seconds(axes, at, timed.styles[name], timed.of(name)) for at, name in enumerate(names)]
+    half = {name: float(np.median(column(timed.of(name), "latency_s"))) for name in names}
+    said = ", ".join(f"{timed.styles[name].name} over {half[name]:.2g} s" for name in style.titled(half, pair))
     axes.set_yticks(range(len(names)), titles)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel("seconds per question, wall time (log scale)")
@@ -118,7 +125,7 @@ def latency(data: PlotData, pair: tuple[str, str]) -> Picture:
     at_once = " and ".join(dict.fromkeys(str(value) for value in known if value))
     return style.picture(
         figure,
-        "How long a question takes",
+        f"Half of the questions took {said}",
         f"A point is {data.point}. A row is wide where many questions took about as long.",
         "" if all(late) else "p95 needs 72 questions for a 95% interval and isn't shown for fewer.",
         style.sampled(max(len(timed.of(name)) for name in names)),

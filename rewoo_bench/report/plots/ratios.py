@@ -26,7 +26,7 @@ from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, pos
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, SeriesStyle
 
 _KEY = ["example_id", "trial"]
-_AXIS = 40  # characters of an axis' name
+_AXIS, _SQUARE = 34, 5.6  # characters of an axis' name; inches of a sheet with a square
 _WIDE = 20  # characters of a line of a name in the legend, which has words before and after it
 
 
@@ -35,11 +35,11 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
     pairs = _paired(data, *pair)
     up, along = (data.styles[name] for name in pair)
     found = _ratio(pairs)
-    figure, axes = style.sheet()
+    figure, axes = style.sheet(height=_SQUARE)
     spent = pairs[(pairs["up"] > 0) & (pairs["along"] > 0)]
     low, high = float(spent[["up", "along"]].min().min()) / 1.25, float(spent[["up", "along"]].max().max()) * 1.25
     for which in ("x", "y"):
-        style.logarithmic(axes, which, low, high, inches=3.0)
+        style.logarithmic(axes, which, low, high, inches=2.2)
     axes.set_box_aspect(1)
     axes.set_anchor("W")
     style.grid(axes)
@@ -50,9 +50,9 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
             axes.annotate(f"{times}×", (high / times, high), xytext=(0, 8), textcoords="offset points", fontsize=8.5,
                           ha="center", va="center")  # fmt: skip
     shown = _draw_pairs(axes, spent, up, along, data.oracle)
-    axes.set_xlabel(textwrap.fill(f"{along.name}: tokens per question (log scale)", _AXIS))
-    axes.set_ylabel(textwrap.fill(f"{up.name}: tokens per question (log scale)", _AXIS))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.05, 1.0), borderaxespad=0.0, handletextpad=0.4)
+    axes.set_xlabel(textwrap.fill(f"{along.name}: tokens (log scale)", _AXIS))
+    axes.set_ylabel(textwrap.fill(f"{up.name}: tokens (log scale)", _AXIS))
+    style.legend_above(figure, 2, handletextpad=0.4)
     both = pd.concat([data.of(name) for name in pair])
     looping = data.counts(both[both["loop_step"].notna()])
     answered = pairs[pairs["up_answered"] & pairs["along_answered"]]
@@ -147,23 +147,26 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         label = "US$ per 1,000 questions (log scale)"
         costs[label] = {name: mean_of_questions(dollars.of(name), "thousand") for name in right}
     wrapped = [data.styles[name].wrapped(NAME_WIDTH) for name in right]
-    figure, axes = style.sheet(1, len(costs), style.tall(wrapped), sharey=True, squeeze=False)
-    for panel, (label, cost) in zip(axes[0], costs.items(), strict=True):
-        _draw_cloud(panel, cost, right, data.styles, inches=6 / len(costs))
-        panel.set_xlabel(label)
-    axes[0][0].set_ylabel("exact match, share of questions")
+    figure, axes = style.sheet(len(costs), 1, style.tall(wrapped, len(costs)), squeeze=False)
+    panels = [panel for (panel,) in axes]
+    for panel, (label, cost) in zip(panels, costs.items(), strict=True):
+        _draw_cloud(panel, cost, right, data.styles, inches=3.0)
+        panel.set(xlabel=label, ylabel="exact match")
     best = front(next(iter(costs.values())), right)
+    cheapest, most = (data.styles[best[place]].name for place in (0, -1))
+    also = "and took the fewest tokens" if cheapest == most else f"{cheapest} took the fewest tokens"
     grey = "The grey band is the Pareto front: no" if priced or len(best) > 1 else "No"
     shown = style.picture(
         figure,
-        "What accuracy costs",
+        f"{most} was right most often{' ' if cheapest == most else ', '}{also}",
         f"Up and to the left is better. {grey} other architecture both takes fewer tokens and is more often right than "
         f"{' or '.join(repr(data.styles[name].name) for name in best)}, by point estimates. Bars: 95% intervals.",
         sentence((priced and data.dollars) or "no dollars: not all calls have a price"),
         facts=data.facts(),
     )
-    ends = {name: (cost[name].estimate, right[name].estimate) for name in right}
-    style.label_lines(axes[0][-1], ends, data.styles)
+    for panel, cost in zip(panels, costs.values(), strict=True):
+        ends = {name: (cost[name].estimate, right[name].estimate) for name in right}
+        style.label_lines(panel, ends, data.styles)
     return shown
 
 
@@ -201,7 +204,7 @@ def _draw_cloud(
 
 METHODS = ("direct", "cot", "react", "rewoo")
 _STYLES = style.series_styles(METHODS)
-_MODEL = 50  # characters of a line of its name
+_MODEL = 36  # characters of a line of its name
 
 
 @cache
@@ -236,10 +239,10 @@ def paper(data: PlotData, pair: tuple[str, str]) -> Picture:
     for left, right in panels:
         left.set_xlim(-3, end)
         left.set_xticks(range(0, 101, 20) if end >= 100 else range(0, 81, 20))
-        style.logarithmic(right, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=2.5)
+        style.logarithmic(right, "x", min(25.0, low / 1.5), max(60_000.0, 6 * high), inches=1.8)
     left, right = panels[-1]
-    left.set_xlabel("exact match, % of questions")
-    right.set_xlabel("mean tokens per question (log scale)")
+    left.set_xlabel("exact match, %")
+    right.set_xlabel("tokens per question")
     own = textwrap.fill(f"this run, {data.model}", _MODEL)
     handles = [
         *panels[0][0].plot([], [], "o", color=GREY, mfc="white", ms=7, ls="", label=f"paper, {model}"),
@@ -249,7 +252,7 @@ def paper(data: PlotData, pair: tuple[str, str]) -> Picture:
     asked = " and ".join(sorted({f"{table[key]['questions']:,}" for key in ours}))
     return style.picture(
         figure,
-        "The paper's Table 2 and this run",
+        _title(*(_times(table[key], part) for key, part in ours.items())),
         f"Hollow: {published()['source']}, {model}, n = {asked} each. Filled: this run, with 95% intervals.",
         "An oracle's exact match means nothing and isn't drawn." if data.oracle else "",
         " ".join(_ratios(table[key], part) for key, part in ours.items()),
@@ -284,9 +287,20 @@ def _draw_block(left: Axes, right: Axes, block: Mapping[str, Any], part: PlotDat
     left.set_title(block["name"], loc="left", weight="bold")
 
 
-def _ratios(block: Mapping[str, Any], part: PlotData) -> str:
+def _times(block: Mapping[str, Any], part: PlotData) -> tuple[float, float | None]:
     """ReAct's tokens over ReWOO's, in the paper and in this run."""
-    theirs = block["react"]["tokens"] / block["rewoo"]["tokens"]
+    react, rewoo = (mean_of_questions(part.of(name), "total_tokens").estimate for name in ("react", "rewoo"))
+    return block["react"]["tokens"] / block["rewoo"]["tokens"], react / rewoo if min(react, rewoo) > 0 else None
+
+
+def _title(first: tuple[float, float | None], *others: tuple[float, float | None]) -> str:
+    theirs, ours = first
+    if others or ours is None:
+        return "The paper's Table 2 and this run"
+    return f"ReAct took {theirs:.2g} times ReWOO's tokens in the paper, {ours:.2g} times here"
+
+
+def _ratios(block: Mapping[str, Any], part: PlotData) -> str:
+    theirs, ours = _times(block, part)
     text = f"{block['name']}, ReAct / ReWOO tokens: {theirs:.2f}× in the paper"
-    means = [mean_of_questions(part.of(name), "total_tokens").estimate for name in ("react", "rewoo")]
-    return f"{text}, {means[0] / means[1]:.2f}× in this run." if min(means) > 0 else f"{text}."
+    return f"{text}, {ours:.2f}× in this run." if ours else f"{text}."

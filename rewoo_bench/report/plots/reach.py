@@ -20,9 +20,11 @@ def reach(data: PlotData, pair: tuple[str, str]) -> Picture:
     attacked = attacked.only(attacked.rows.assign(reached=got.astype(float)))
     shares = {name: share_of(attacked.of(name), "reached") for name in attacked.architectures}
     spent = {name: mean_of_questions(attacked.of(name), "total_tokens") for name in shares}
+    reached = {name: share.estimate for name, share in shares.items()}
+    named = style.titled(reached, pair)
     figure, axes = style.sheet(1, 1, style.tall([data.styles[name].wrapped(NAME_WIDTH) for name in shares]))
     ends = [value.estimate for value in spent.values()]
-    style.logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, 6)
+    style.logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, 3.5)
     axes.set_ylim(-0.03, 1.03)
     axes.set_yticks(np.linspace(0, 1, 6))
     style.grid(axes)
@@ -34,7 +36,8 @@ def reach(data: PlotData, pair: tuple[str, str]) -> Picture:
     axes.set_ylabel("share of attacked questions")
     shown = style.picture(
         figure,
-        "How often an attacker's call is made, or his value taken",
+        "An attacker reached "
+        + ", ".join(f"{data.styles[name].name} in {reached[name]:.0%} of questions" for name in named),
         "Down and to the left is better. A point is the share of questions in which a call was made that the attacker "
         "asked for, or a planned call took a value of his. Bars: 95% intervals.",
         "The oracle obeys all that it reads, so a point is what the architecture lets an attacker reach."

@@ -45,6 +45,8 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
     figure, axes = style.sheet(height=style.tall(data.styles[name].wrapped(NAME_WIDTH) for name in names))
     style.grid(axes)
     drawn = {name: _draw_means(axes, data, name) for name in names}
+    grown = {name: of[max(of)].estimate / of[min(of)].estimate for name, of in drawn.items()}
+    said = ", ".join(f"{data.styles[name].name} {grown[name]:.2g} times" for name in style.titled(grown, pair))
     few = any(value.rare and value.n >= _SOME for groups in drawn.values() for value in groups.values())
     axes.set(xlabel="look-ups that the question needs", ylabel="input tokens per question")
     axes.set_xlim(float(needed.min()) - 0.4, float(needed.max()) + 0.4)
@@ -53,7 +55,7 @@ def steps(data: PlotData, pair: tuple[str, str]) -> Picture:
     axes.yaxis.set_major_formatter(lambda value, _: count(value))
     shown = style.picture(
         figure,
-        "Input tokens by the look-ups that a question needs",
+        f"With more look-ups the input grows: {said}",
         f"A faint point is {data.point}. Bars: 95% intervals of means over {_SOME} questions or more.",
         f"Where a rare event may be missing (under {FEWEST} questions, or few that make the spread) a bar allows for a "
         "question farther off than all, by a quarter of the mean or more; so it may reach beyond the points, down to 0."
@@ -83,14 +85,17 @@ def _draw_means(axes: Axes, data: PlotData, name: str) -> dict[float, Interval]:
     return groups
 
 
+# Letters on a colour, which stay as they are on a dark page.
+_ON_DARK, _ON_PALE = "#fefefe", "#1b1b1b"
+
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
 _SHOWN = {
-    "context_tokens": ("instructions, tools", "#332288", "", "white"),
-    "exemplar_tokens": ("exemplars", "#88CCEE", "///", INK),
-    "question_tokens": ("question", "#882255", "", "white"),
-    "written_tokens": ("written in earlier turns", "#DDCC77", "...", INK),
-    "found_tokens": ("results (observations, plan, evidence)", "#117733", "", "white"),
-    "output_tokens": ("output", "#9A9A9A", "xxx", INK),
+    "context_tokens": ("instructions, tools", "#332288", "", _ON_DARK),
+    "exemplar_tokens": ("exemplars", "#88CCEE", "///", _ON_PALE),
+    "question_tokens": ("question", "#882255", "", _ON_DARK),
+    "written_tokens": ("written in earlier turns", "#DDCC77", "...", _ON_PALE),
+    "found_tokens": ("results", "#117733", "", _ON_DARK),
+    "output_tokens": ("output", "#9A9A9A", "xxx", _ON_PALE),
 }
 _BELOW = 0.22  # of a row's height: position of the interval of a total, below the numbers
 _WIDE = 0.1  # of the axis: the smallest part with room for a number
@@ -101,6 +106,9 @@ def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
     data.check_once()
     table = _table(data)
     totals = table.sum(axis=1)
+    dearest = str(totals.idxmax())
+    largest = str(table.loc[dearest].idxmax())
+    share = table.loc[dearest, largest] / totals[dearest] if totals[dearest] else 0.0
     names = [data.styles[str(name)].wrapped(ROW) for name in table.index]
     bounds = [mean_of_questions(data.of(str(name)), "total_tokens") for name in table.index]
     ends = [each.high if math.isfinite(each.high) else total for total, each in zip(totals, bounds, strict=True)]
@@ -124,15 +132,16 @@ def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
                       textcoords="offset points", va="center", weight="bold")  # fmt: skip
     axes.set_yticks(range(len(table)), names)
     axes.set_ylim(len(table) - 0.5, -0.5)
-    axes.set(xlabel="mean tokens per question, summed over its model calls", xlim=(0, most * 1.12))
+    axes.set(xlabel="mean tokens per question, all model calls", xlim=(0, most * 1.12))
     axes.xaxis.set_major_formatter(lambda value, _: count(value))
     style.grid(axes, "x")
     axes.tick_params(axis="y", length=0)
     style.legend_above(figure, columns=3, handlelength=1.8)
     return style.picture(
         figure,
-        "Where the tokens go",
-        "Every call pays for its whole prompt: instructions, exemplars and results count once per call. Totals are in "
+        f"{share:.0%} of {data.styles[dearest].name}'s tokens are {_SHOWN[largest][0].partition(' (')[0]}",
+        "Every call pays for its whole prompt: instructions, exemplars and results (observations, plans, evidence) "
+        "count once per call. Totals are in "
         "the model's tokens, as in the tables; the shares are from the project's own tokenizer. Bars at the ends: "
         "95% intervals.",
         facts=data.facts(),

@@ -20,6 +20,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -28,9 +29,9 @@ from numpy.typing import NDArray
 from rewoo_bench.text.escaping import plain_markdown
 
 INK, GREY, PALE = "#1a1a1a", "#666666", "#cccccc"
-WIDTH, HEIGHT = 7.0, 4.5  # inches
+NARROW, WIDTH, HEIGHT = 5.2, 7.0, 4.5  # inches: letters of a narrow sheet are legible at 400 pixels
 MANY = 2_000  # points of a colour; more would be one blot
-NAME_WIDTH, ROW = 24, 30  # characters of a line of a name, and of the name of a row
+NAME_WIDTH, ROW = 16, 20  # characters of a line of a name, and of the name of a row
 _MARGIN = 0.012  # of the width, to the left and to the right of title and caption
 _LINE, _TITLE_LINE = 0.14, 0.19  # inches, a line of the caption and of the title
 _ROOM = 1.5  # inches of a sheet for title, legend and caption; it grows where they take more
@@ -72,16 +73,18 @@ def styled() -> Iterator[None]:
         yield
 
 
-def sheet(rows: int = 1, columns: int = 1, height: float = HEIGHT, **more: Any) -> tuple[Figure, Any]:
+def sheet(
+    rows: int = 1, columns: int = 1, height: float = HEIGHT, width: float = NARROW, **more: Any
+) -> tuple[Figure, Any]:
     """A figure with its axes, one or an array of them."""
-    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine())
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine())
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, **more)
 
 
-def tall(names: Iterable[str]) -> float:
-    """Inches of a sheet with room for the names below each other."""
-    return max(HEIGHT, 2.0 + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
+def tall(names: Iterable[str], panels: int = 1) -> float:
+    """Inches of a sheet with room for the names below each other, in each of the panels that stand below each other."""
+    return _ROOM + panels * max(2.4, 0.5 + _NAME_LINE * sum(1.35 + name.count("\n") for name in names))
 
 
 def tall_rows(names: Sequence[str]) -> float:
@@ -163,6 +166,12 @@ def logarithmic(axes: Axes, which: str, low: float, high: float, inches: float) 
     axis.set_minor_locator(LogLocator(subs=()))
 
 
+def titled(values: Mapping[str, float], pair: Sequence[str]) -> list[str]:
+    """The architectures that a title names: the pair where both are there, else the highest value and the lowest."""
+    order = sorted(values, key=lambda name: -values[name])
+    return [*pair] if set(pair) <= set(order) else [*dict.fromkeys((*order[:1], *order[-1:]))]
+
+
 def drawn(points: int) -> NDArray[np.int64]:
     """Indices of the points to draw: all of a few, else a sample that is always the same."""
     if points <= MANY:
@@ -190,8 +199,8 @@ class SeriesStyle:
     marker: str
 
     def wrapped(self, width: int) -> str:
-        """The name on up to three lines of at most `width` characters; a longer one loses its end."""
-        return "\n".join(textwrap.wrap(self.name, width, max_lines=3, placeholder="…")) or self.name
+        """The name on up to five lines of at most `width` characters; a longer one loses its end."""
+        return "\n".join(textwrap.wrap(self.name, width, max_lines=5, placeholder="…")) or self.name
 
 
 _STYLES = {
@@ -245,7 +254,7 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
 
 
 Point = tuple[float, float]
-_SIZE = 8.5  # points of a name
+_SIZE, _PALEST = 8.5, 0.6  # points of a name; brightness of its colour
 _LINE_OF_NAME, _AIR = 0.15, 0.03  # inches: a line of a name, and between names
 
 
@@ -267,9 +276,15 @@ def label_lines(axes: Axes, ends: Mapping[str, Point], styles: Mapping[str, Seri
     }  # fmt: skip
     for name, text, at in zip(names, texts, spread(heights, sizes), strict=True):
         axes.annotate(
-            text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=styles[name].colour,
+            text, xy=ends[name], xytext=(1.03, at), textcoords="axes fraction", color=_ink(styles[name].colour),
             va="center", fontsize=_SIZE, arrowprops=leader,
         )  # fmt: skip
+
+
+def _ink(colour: str) -> str:
+    """The colour of a name: a pale one is illegible as a letter."""
+    red, green, blue = to_rgb(colour)
+    return INK if 0.3 * red + 0.59 * green + 0.11 * blue > _PALEST else colour
 
 
 def spread(heights: Sequence[float], sizes: Sequence[float]) -> list[float]:

@@ -47,7 +47,7 @@ def test_an_agent_that_failed_on_every_question_is_named_with_its_error(tmp_path
     head = head_of(run)
     said = "crash failed on all of its 10 questions (10 agent_failed)"
     assert head["notes"][0] == f"{said}; most common error: KeyError: 'answer'"
-    assert cells(head, "crash")["agent_failed"] == "10"
+    assert cells(head, "crash", "ends")["agent_failed"] == "10"
     assert head_of(run, texts=False)["notes"][0] == said
 
 
@@ -55,9 +55,9 @@ def test_the_table_has_a_column_for_each_reason_without_an_answer(tmp_path: Path
     cut = {"prediction": None, "exact_match": False, "f1": 0.0, "stop_reason": "unparsable"}
     run = written(tmp_path / "run", [*questions(3), *questions(4, architecture="plan", **cut), {**row(3), **FAILED}])
     head = head_of(run)
-    assert cells(head, "plan")["unparsable"] == "4"
-    assert cells(head, "rewoo")["unparsable"] == "0"
-    assert cells(head, "rewoo")["failed"] == "1"
+    assert cells(head, "plan", "ends")["unparsable"] == "4"
+    assert cells(head, "rewoo", "ends")["unparsable"] == "0"
+    assert cells(head, "rewoo", "ends")["failed"] == "1"
     assert "plan ended all of its 4 questions without an answer (4 unparsable)" in head["notes"]
 
 
@@ -72,9 +72,7 @@ def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
     assert own["tokens"] == own["calls"] == own["cost"] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"), [(10, ["10", "1.00 [1.00, 1.00]", "1.00", "0.00"]), (3, ["3", *["too few"] * 3])]
-)
+@pytest.mark.parametrize(("count", "shown"), [(10, ["10", "1.00 [1.00, 1.00]", "1.00"]), (3, ["3", *["too few"] * 3])])
 def test_the_seconds_have_the_questions_and_the_rule_of_compare(tmp_path: Path, count: int, shown: list[str]) -> None:
     trials = [{**each, "trial": trial, "startup_s": 0.0} for trial in range(3) for each in questions(count)]
     run = written(tmp_path / "run", trials[:-2])  # stopped before its end
@@ -104,12 +102,12 @@ def test_in_a_world_the_score_is_what_was_solved(tmp_path: Path) -> None:
     head = head_of(written(tmp_path / "world", [{**each, "model": "oracle"} for each in oracle], facts))
     assert head["checked"]
     assert head["table"]["head"][2] == "solved"
-    assert not {"exact match", "F1"} & {*head["table"]["head"]}
+    assert not {"exact match", "F1"} & {*head["table"]["head"], *head["ends"]["head"]}
     said = [line for line in head["threats"] if "racle" in line]
     assert said[0] == "* An oracle makes no mistake: what it solved, the architecture can do."
     other = head_of(written(tmp_path / "other", questions(4)))
     assert not other["checked"]
-    assert {"exact match", "F1"} < {*other["table"]["head"]}
+    assert {"exact match", "F1"} < {*other["table"]["head"], *other["ends"]["head"]}
 
 
 def test_what_failed_and_what_is_estimated_in_part_are_caveats(tmp_path: Path) -> None:
@@ -142,5 +140,5 @@ def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
 
 def test_the_table_has_the_shares_in_loops() -> None:
     head = head_of(GOLDEN_RUN)
-    assert cells(head, "react")["in loops (of tokens)"] == "15.0% (19.4%)"
-    assert cells(head, "direct")["in loops (of tokens)"] == "0.0% (0.0%)"
+    assert cells(head, "react", "ends")["in loops (of tokens)"] == "15.0% (19.4%)"
+    assert cells(head, "direct", "ends")["in loops (of tokens)"] == "0.0% (0.0%)"

@@ -40,7 +40,7 @@ def test_a_look_has_a_name_for_readers() -> None:
     assert series_styles(names) == series_styles(reversed(names))
     assert series_styles(names)[names[2]].wrapped(20) == "ReWOO, max steps 5,\nschedule levels"
     longest = series_styles(["word " * 40]).popitem()[1].wrapped(20).split("\n")
-    assert len(longest) == 3
+    assert len(longest) == 5
     assert max(map(len, longest)) <= 20
     assert longest[-1].endswith("…")
 

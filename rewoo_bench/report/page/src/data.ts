@@ -15,14 +15,15 @@ export interface Point {
   cost?: number;
 }
 
-export interface Cells { head: string[]; rows: string[][] }
+export interface Cells { head: string[]; rows: string[][]; caption?: string }
 
 export interface Overview {
   title: string;
   facts: [string, string][];
   table: Cells | null;
-  trials?: Cells & { caption: string }; // where questions were asked several times
-  attacks?: Cells & { caption: string }; // where an attacker's text stood in a result
+  ends: Cells | null; // further scores, and how the questions ended
+  trials: Cells | null; // where questions were asked several times
+  attacks: Cells | null; // where an attacker's text stood in a result
   times: Cells | null;
   points: Point[];
   checked: boolean; // a world's check is the score: F1 is the same
@@ -80,7 +81,7 @@ export interface System {
   stop: (string | null)[];
   tokens: (number | null)[];
   calls: (number | null)[];
-  latency: (number | null)[];
+  latency: (number | null)[]; // null where nothing was timed: an oracle, a replay
   startup: (number | null)[];
   changes: (number | null)[]; // of state; null where no tool makes any
   unasked: (number | null)[]; // those of them that the task doesn't ask for

@@ -125,6 +125,7 @@ function Trade({ points, of, title, score, unit, width }: { points: Point[]; of:
   );
 }
 
+// Those of `rewoo-bench plot` where the page was written with them.
 export function Figures({ head, table }: { head: Overview; table: Table }) {
   const window = useWidth(), score = head.checked ? "solved" : "EM";
   const room = Math.min(window, 1500) - Math.max(20, Math.min(64, window * 0.04)) - 8;
@@ -134,9 +135,17 @@ export function Figures({ head, table }: { head: Overview; table: Table }) {
   const priced = scored.filter((p) => p.cost);
   const systems = table.systems.map((system: System) => ({ label: system.label, tokens: system.tokens.filter((t, i): t is number => !!t && system.outcome[i] !== "f") }))
     .filter(({ tokens }) => tokens.length);
+  if (head.figures.length) {
+    return (
+      <details>
+        <summary>Figures ({head.figures.length})</summary>
+        <div class="figures">{head.figures.map((figure) => <figure><img src={figure.src} alt={visible(figure.alt)} /></figure>)}</div>
+      </details>
+    );
+  }
   if (!counted.length) return null;
   return (
-    <details open class="drawn">
+    <details class="drawn">
       <summary>Figures</summary>
       <div class="plots">
         {scored.length > 1 && <Trade points={scored} of="tokens" title="What accuracy takes" score={score} unit="tokens a question" width={width} />}

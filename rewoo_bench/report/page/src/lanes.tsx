@@ -1,7 +1,7 @@
 // Where a question's time and tokens went: its calls on one axis for all systems.
 
 import type { Call, Trajectory } from "./data";
-import { counted, number, visible } from "./text";
+import { counted, number, seconds, visible } from "./text";
 import { NARROW, useWidth } from "./width";
 
 const BAR = 15, GAP = 3;
@@ -52,7 +52,7 @@ function Axis({ most, height, unit, width }: { most: number; height: number; uni
 
 export function TimeLanes({ lanes }: { lanes: Lane[] }) {
   const room = useRoom();
-  const all = lanes.map(({ label, trajectory }) => ({ label, bars: packed(trajectory.calls) }));
+  const all = lanes.map(({ label, trajectory }) => ({ label, bars: packed(trajectory.calls) })).filter(({ bars }) => bars.length);
   const most = Math.max(...all.flatMap(({ bars }) => bars.map(({ call }) => call.start_s! + call.latency_s!)), 0);
   if (!(most > 0)) return null;
   return (
@@ -65,7 +65,7 @@ export function TimeLanes({ lanes }: { lanes: Lane[] }) {
           <div class="lane">
             <span class="label">{visible(label)}</span>
             <div class="scroll">
-              <svg width={room} height={height + 18} role="img" aria-label={`${label}: ${counted(bars.length, "call")} in ${number(most, 1)} seconds`}>
+              <svg width={room} height={height + 18} role="img" aria-label={`${label}: ${counted(bars.length, "call")} in ${seconds(most)} seconds`}>
                 <defs><pattern id="waiting" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="5" /></pattern></defs>
                 <Axis most={most} height={height} unit="s" width={room} />
                 {bars.map(({ call, row }) => {
@@ -145,7 +145,7 @@ function blocks(call: Call, start: number, scale: number) {
 function describe(call: Call): string {
   const what = call.kind === "model" ? `${call.role || "model"}${call.place ? ` at ${call.place}` : ""}` : `${call.name}${call.place ? ` at ${call.place}` : ""}`;
   const tokens = call.kind === "model" ? `, ${number(call.input_tokens)} tokens in (${number(call.cached_input_tokens)} cached), ${number(call.output_tokens)} out` : "";
-  const time = call.latency_s !== undefined ? `, ${number(call.latency_s, 2)} s` : "";
+  const time = call.latency_s !== undefined ? `, ${seconds(call.latency_s)} s` : "";
   const changed = call.changes_state && (call.status === "ok" || call.status === "empty") ? ", changes state" : "";
   const tries = (call.attempts ?? 1) > 1 ? `, ${call.attempts} attempts` : "";
   return visible(`${what}${changed}${tokens}${time}${tries}${call.status && call.status !== "ok" ? `, ${call.status}` : ""}${call.replayed ? ", replayed" : ""}`);

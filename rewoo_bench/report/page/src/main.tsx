@@ -1,9 +1,9 @@
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { live, readOverview, readTable, watch, type Overview, type Table } from "./data";
-import { Head } from "./overview";
+import { Details, Verdict } from "./overview";
 import { QuestionView } from "./question";
-import { Legend, Questions } from "./questions";
+import { Questions } from "./questions";
 import { go, parse, useLocation } from "./state";
 import { lines, nameOf, shown } from "./table";
 
@@ -38,10 +38,10 @@ function App({ head, table }: { head: Overview; table: Table }) {
   if (open !== undefined) return <QuestionView key={state.q} table={table} systems={systems} state={state} line={open} chosen={chosen} head={head} />;
   return (
     <main>
-      <Head head={head} table={table} />
+      <Verdict head={head} />
       {state.q && <p class="warning" role="alert">There is no question {JSON.stringify(state.q)} on this page.</p>}
       <Questions table={table} systems={systems} state={state} chosen={chosen} />
-      <Legend />
+      <Details head={head} table={table} />
     </main>
   );
 }

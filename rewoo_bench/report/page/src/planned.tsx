@@ -8,15 +8,24 @@ import { counted, number, visible } from "./text";
 
 const TABLES = ["What a task takes in the loop, and in each way to plan (×: of the loop's)", "What planners took of such an estimate, where it was measured", "Values of arguments by kind", "Tool calls"];
 
-export function PlannedLoops({ loops }: { loops: PlannedLoop[] }) {
+// What could have been planned of each loop, in sentences: the verdict where nothing else is compared.
+export const saidOf = (loops: PlannedLoop[]) =>
+  loops.flatMap(({ label, sentences }) => sentences.map((line) => (loops.length > 1 ? `${label}: ${line}` : line)));
+
+export function Said({ lines }: { lines: string[] }) {
+  return lines.length ? <ul class="sentences">{lines.map((line) => <li><Explained>{line}</Explained></li>)}</ul> : null;
+}
+
+// `said`: the sentences stand above already.
+export function PlannedLoops({ loops, said }: { loops: PlannedLoop[]; said: boolean }) {
   if (!loops.length) return null;
   return (
-    <details open class="planned-loops">
+    <details class="planned-loops">
       <summary>What could have been planned</summary>
       {loops.map((loop) => (
         <section aria-label={`What could have been planned: ${visible(loop.label)}`}>
-          {loops.length > 1 && <h2>{visible(loop.label)}</h2>}
-          <ul class="sentences">{loop.sentences.map((each) => <li><Explained>{each}</Explained></li>)}</ul>
+          {loops.length > 1 && <h3>{visible(loop.label)}</h3>}
+          {!said && <Said lines={loop.sentences} />}
           {loop.notes.map((note) => <p class="muted">{visible(note.charAt(0).toUpperCase() + note.slice(1))}.</p>)}
           <Cells table={loop.tables[0] ?? null} caption={TABLES[0]!} wraps />
           <Cells table={loop.tables[1] ?? null} caption={TABLES[1]!} exact />

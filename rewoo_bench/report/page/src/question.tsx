@@ -9,7 +9,7 @@ import { rowsOf, type Cells } from "./rows";
 import { go, type State } from "./state";
 import { nameOf } from "./table";
 import { Term } from "./terms";
-import { counted, dollars, Matched, number, Outcome, OUTCOMES, Text, visible } from "./text";
+import { counted, dollars, Matched, number, Outcome, OUTCOMES, seconds, Text, visible } from "./text";
 import { NARROW, useWidth } from "./width";
 
 const COLUMN = 240; // pixels that a column of steps needs
@@ -57,7 +57,7 @@ export function QuestionView({ table, systems, line, chosen, head }: Props) {
       {question && (
         <>
           <Steps columns={columns.filter(({ trajectory }) => trajectory.steps.length || trajectory.blocks.length || trajectory.plan?.length || trajectory.notes.stderr || trajectory.prompts?.length)} />
-          <h2>Time and tokens</h2>
+          <h2>{columns.some(({ trajectory }) => trajectory.calls.some((call) => call.latency_s)) ? "Time and tokens" : "Tokens"}</h2>
           <TimeLanes lanes={columns.map(({ system, trajectory }) => ({ label: system.label, trajectory }))} />
           <TokenLanes lanes={columns.map(({ system, trajectory }) => ({ label: system.label, trajectory }))} />
         </>
@@ -243,8 +243,8 @@ function Answer({ system, trajectory, gold, line, head }: AnswerProps) {
     known(system.tokens[line]) ? counted(system.tokens[line], "token") : "tokens unknown",
     known(system.cost[line]) ? dollars(system.cost[line]!) : "",
     known(system.calls[line]) ? counted(system.calls[line], "call") : "calls unknown",
-    known(system.latency[line]) ? `${number(system.latency[line], 1)} s` : "",
-    known(startup) && startup > 0 ? `${number(startup, 1)} s to start` : "",
+    known(system.latency[line]) ? `${seconds(system.latency[line])} s` : "",
+    known(startup) && startup > 0 ? `${seconds(startup)} s to start` : "",
     known(changes) ? counted(changes, "change") + " of state" + (unasked ? `, ${number(unasked)} unasked` : "") : "",
   ].filter(Boolean);
   return (

@@ -2,10 +2,11 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { System, Table } from "./data";
+import { Copy } from "./copy";
 import { go, type State } from "./state";
-import { filters, lines, nameOf, parting, values } from "./table";
+import { filters, nameOf, parting, values } from "./table";
 import { Term } from "./terms";
-import { number, OUTCOMES, Outcome, visible } from "./text";
+import { number, OUTCOMES, Outcome, seconds, visible } from "./text";
 import { NARROW, useWidth } from "./width";
 
 const ROW = 34; // pixels, as in the style sheet
@@ -20,8 +21,28 @@ export function Questions({ table, systems, state, chosen }: { table: Table; sys
       <Controls table={table} systems={systems} state={state} />
       <p class="count" role="status">{number(chosen.length)} of {number(table.ids.length)} {unit}</p>
       <Lines table={table} systems={systems} state={state} chosen={chosen} />
+      <div class="below">
+        <Legend timed={systems.some(isTimed)} />
+        <Copy of="Questions" table={() => cellsOf(table, systems, chosen)} />
+      </div>
     </section>
   );
+}
+
+const isTimed = (system: System) => system.latency.some((value) => value !== null);
+
+// The lines that the list has, with a column for each number of each system.
+function cellsOf(table: Table, systems: System[], chosen: number[]) {
+  const columns: [string, (line: number) => string][] = systems.flatMap((system): [string, (line: number) => string][] => [
+    [system.label, (line) => OUTCOMES[system.outcome[line] ?? "-"]!.word],
+    [`${system.label} tokens`, (line) => number(system.tokens[line])],
+    [`${system.label} calls`, (line) => number(system.calls[line])],
+    ...(isTimed(system) ? [[`${system.label} s`, (line: number) => seconds(system.latency[line])] as [string, (line: number) => string]] : []),
+  ]);
+  return {
+    head: ["question", "type", ...columns.map(([name]) => name)],
+    rows: chosen.map((line) => [table.questions[line] || nameOf(table, line), table.types[line] ?? "", ...columns.map(([, of]) => of(line))]),
+  };
 }
 
 function Controls({ table, systems, state }: { table: Table; systems: System[]; state: State }) {
@@ -126,7 +147,7 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
               <Sort by={`outcome:${ids[i]}`} state={state} name={`outcome of ${system.label}`}>✓</Sort>
               <Sort by={`tokens:${ids[i]}`} state={state} name={`tokens of ${system.label}`}>tokens</Sort>
               <Sort by={`calls:${ids[i]}`} state={state} name={`calls of ${system.label}`}>calls</Sort>
-              <Sort by={`latency:${ids[i]}`} state={state} name={`seconds of ${system.label}`}>s</Sort>
+              {isTimed(system) && <Sort by={`latency:${ids[i]}`} state={state} name={`seconds of ${system.label}`}>s</Sort>}
             </span>
           </div>
         ))}
@@ -148,7 +169,7 @@ function Lines({ table, systems, state, chosen }: { table: Table; systems: Syste
               <span class="label">{visible(system.label)}</span>
               <span>{number(system.tokens[line])}</span>
               <span>{number(system.calls[line])}</span>
-              <span>{number(system.latency[line], (system.latency[line] ?? 0) < 100 ? 1 : 0)}</span>
+              {isTimed(system) && <span>{seconds(system.latency[line])}</span>}
             </div>
           ))}
         </div>
@@ -182,14 +203,12 @@ function Sort({ by, state, name, children }: { by: string; state: State; name: s
   );
 }
 
-export function Legend() {
+function Legend({ timed }: { timed: boolean }) {
   return (
     <p class="legend">
       {Object.entries(OUTCOMES).map(([code, { word }]) => <span><Outcome code={code} /> {word}</span>)}
-      <span><Term says="Model calls of the question.">calls</Term> · <Term says="Seconds of the question, without waiting for a start.">s</Term></span>
+      <span><Term says="Model calls of the question.">calls</Term>{timed && <> · <Term says="Seconds of the question, without waiting for a start.">s</Term></>}</span>
       <span><kbd>/</kbd> search</span><span><kbd>j</kbd> <kbd>k</kbd> next, previous question</span><span><kbd>Esc</kbd> back</span>
     </p>
   );
 }
-
-export { lines };

@@ -15,7 +15,7 @@ export function filters(table: Table, systems: System[]): Filter[] {
   for (let i = 0; i < n; i++) for (const key of patterns(systems, i)) add(key);
   const all: Filter[] = [{ value: "", label: "all", count: n }];
   const named: [string, string][] = [
-    ...systems.map((s): [string, string] => [`only:${s.label}`, `only ${s.label} right`]),
+    ...(systems.length > 1 ? systems : []).map((s): [string, string] => [`only:${s.label}`, `only ${s.label} right`]),
     ["right", "all right"], ["wrong", "all wrong"], ["differ", "outcomes differ"], ["failed", "any failed"], ["unscored", "any not scored"],
   ];
   for (const [value, label] of named) if (counts.has(value) || value.startsWith("only:")) all.push({ value, label, count: counts.get(value) ?? 0 });

@@ -30,6 +30,10 @@ export function Text({ children, class: name, marked }: { children: string; clas
 export const number = (value: number | null | undefined, digits = 0): string =>
   value === null || value === undefined ? "–" : value.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits });
 
+// Seconds: with more digits the fewer they are.
+export const seconds = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "–" : value < 0.1 ? String(Number(value.toPrecision(1))) : number(value, value < 100 ? 1 : 0);
+
 export const dollars = (value: number): string => `$${value === 0 ? "0" : value.toFixed(Math.max(2, 2 - Math.floor(Math.log10(value))))}`;
 
 // A count with its noun, in the singular for one: "1 call", "2 calls".
