@@ -35,17 +35,18 @@ def cells() -> list[list[str]]:
     done = {name: _percent(row["done"], row["n"]) for name, row in agents.items()}
     new = {name: _percent(row["new_calls"], row["cases"]) for name, row in attacks.items()}
     read, cached = estimate("none", depth=4, page=LONG), estimate("openai", depth=4, page=LONG)
+    passed_on = estimate("openai", depth=4, page=SHORT, reads=False)
     costs = {
-        "dollars for 4 calls in sequence, long results to read, prompt cache": cached.ratio,
-        "the same, no cache": read.ratio,
-        "the same, short results passed on unread": estimate("none", depth=4, page=SHORT, reads=False).ratio,
-        "tokens in the ReWOO paper's form, HotpotQA, a small model": study.figures["tokens/hotpotqa/qwen"].estimate,
+        "dollars: 4 calls in sequence, long results to read, prompt cache": cached.ratio,
+        "dollars: the same without a cache": read.ratio,
+        "dollars: short results go into the next call unread": passed_on.ratio,
+        "tokens: the paper's prompts on HotpotQA, a small model": study.figures["tokens/hotpotqa/qwen"].estimate,
     }
     return [
-        ["", "plan", "loop"],
+        ["multiples of the plan, shares of all", "plan", "loop"],
         *([words, "1", two_digits(loop)] for words, loop in costs.items()),
-        ["tasks of AgentDojo that it can do", done[PLAN], done[LOOP]],
-        ["attacks through a tool's result that get a new call", new[PLAN], new[LOOP]],
+        ["AgentDojo's tasks that a model without mistakes can do", done[PLAN], done[LOOP]],
+        ["attacks in a tool's result that add a call, if the model obeys", new[PLAN], new[LOOP]],
     ]
 
 

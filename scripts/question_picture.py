@@ -22,8 +22,8 @@ import rewoo_bench
 FILE = Path(__file__).parents[1] / "results" / "question.svg"
 DATASET = "chain?hops=4&words=150"
 SHOWN = {
-    "rewoo-json": "A plan (ReWOO) writes all calls at once",
-    "react-native": "A loop (ReAct) sends all again each turn",
+    "rewoo-json": "A plan (ReWOO): all calls are written at once",
+    "react-native": "A loop (ReAct): each turn sends everything again",
 }
 ROLES = {"planner": "plan", "tool": "read a result", "solver": "answer", "agent": "turn"}
 _LEFT, _WIDTH, _ROW = 116, 260, 22
@@ -52,31 +52,38 @@ def picture(calls: pd.DataFrame) -> str:
     lines, top = [], 44
     lines += [
         '<rect class="again" x="8" y="8" width="12" height="12"/>'
-        '<text x="26" y="19">begins like an earlier prompt: a cache has it</text>',
-        '<rect class="new" x="318" y="8" width="12" height="12"/><text x="336" y="19">the rest</text>',
+        '<text x="26" y="19">sent before: a tenth of the price with a cache</text>',
+        '<rect class="new" x="336" y="8" width="12" height="12"/><text x="354" y="19">new</text>',
     ]
     for name, title in SHOWN.items():
         own = calls[calls["architecture"] == name]
         lines.append(f'<text class="t" x="8" y="{top + 12}">{title}</text>')
         lines += _bars(own, scale, top + 22)
         top += 22 + _ROW * len(own)
-        total = int(own["input_tokens"].sum())
-        lines.append(f'<text class="d e" x="{_LEFT - 8}" y="{top + 14}">together</text>')
-        lines.append(f'<text class="t" x="{_LEFT}" y="{top + 14}">{total:,} tokens</text>')
-        top += 44
+        total, repeated = int(own["input_tokens"].sum()), sum(_repeated(own))
+        for words, tokens in (("together", total), ("with a cache", round(total - 0.9 * repeated))):
+            lines.append(f'<text class="d e" x="{_LEFT - 8}" y="{top + 14}">{words}</text>')
+            lines.append(f'<text class="t" x="{_LEFT}" y="{top + 14}">{tokens:,} tokens</text>')
+            top += 20
+        top += 24
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 430 {top - 20}" role="img">'
     label = "<title>One question: the tokens of each model call</title>"
     return "\n".join([head, f"{label}<style>{_STYLE}</style>", *lines, "</svg>"]) + "\n"
 
 
+def _repeated(own: pd.DataFrame) -> list[int]:
+    """Tokens of each call that an earlier prompt of this question begins with, too.
+
+    The first call of a role repeats what other questions sent, and nothing of this one.
+    """
+    is_first = ~own["role"].duplicated()
+    return [0 if first else int(count) for first, count in zip(is_first, own["cached_input_tokens"], strict=True)]
+
+
 def _bars(own: pd.DataFrame, scale: float, top: int) -> Iterator[str]:
     """The name, the bar and the number of each call."""
-    before = set[str]()
-    for at, call in enumerate(own.to_dict("records")):
+    for at, (call, again) in enumerate(zip(own.to_dict("records"), _repeated(own), strict=True)):
         y, sent = top + _ROW * at, int(call["input_tokens"])
-        # The first call of a role repeats what other questions sent, and nothing of this one.
-        again = int(call["cached_input_tokens"]) if call["role"] in before else 0
-        before.add(call["role"])
         role = ROLES[call["role"]] + (f" {at + 1}" if call["role"] == "agent" else "")
         yield f'<text class="d e" x="{_LEFT - 8}" y="{y + 13}">{role}</text>'
         yield f'<rect class="again" x="{_LEFT}" y="{y}" width="{again * scale:.1f}" height="16"/>'
