@@ -27,7 +27,8 @@ SLOW_FILES = """
     test_plot_fit test_copied_folders test_gateway_faults test_folders test_readme_examples test_gateway_fields
     test_claims_decide test_program_runs test_local_inputs test_hostile_programs test_llama_server test_nasty_replies
     test_installed_plugins test_committed_study test_coverage test_gateway_replay test_linear_parsers
-    test_rewoo_as_agent test_fuzz test_dojo test_dojo_attacks test_attack_plans test_measure_agents
+    test_rewoo_as_agent test_fuzz test_dojo test_dojo_attacks test_dojo_log
+    test_attack_plans test_frozen_in_dojo test_measure_agents
 """
 SLOW = SLOW_FILES.split()
 

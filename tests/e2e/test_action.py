@@ -165,7 +165,7 @@ def test_a_comment_is_created_then_updated_and_a_budget_exceeded_fails(
     assert runner.uses(run=RUN, budgets="budgets.toml") == 1
     comment = pull_request.comments[100]["body"]
     assert "### Token budgets: FAILED: 1 of 1 check" in comment
-    assert re.search(r"\| rewoo, sample, oracle: total_tokens mean \| [\d,.]+ \| 10\.0 \|", comment)
+    assert re.search(r"\| rewoo, sample, oracle \| total_tokens mean \| [\d,.]+ \| at most 10\.0 \|", comment)
     assert (pull_request.writes, len(pull_request.comments)) == (["POST", "PATCH"], 101)
     passed, failed = runner.summary.read_text().split("### Token budgets: ")[1:]
     assert (passed.partition(":")[0], failed.partition(":")[0]) == ("PASSED", "FAILED")

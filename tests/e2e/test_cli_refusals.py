@@ -80,8 +80,8 @@ def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixtu
     with ModelServer(lambda request: ServerFault(status=400, message="too rude")) as server:
         assert hosted(server, "--max-retries", 0) == 3
     out, err = capfd.readouterr()
-    table = out.strip().split("\n\n")[1].splitlines()
-    assert [line.split()[-2:] for line in table] == [["answered", "error"], ["0", "3"], ["0", "3"]]
+    table = out.partition("how the questions ended")[2].split("\n\n")[1].splitlines()
+    assert [line.split()[-2:] for line in table] == [["rows", "failed"], ["3", "3"], ["3", "3"]]
     assert "nan" not in out
     assert "every question failed; last: 'openai/test' answered 400: too rude" in err
 

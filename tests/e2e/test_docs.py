@@ -79,6 +79,7 @@ def test_every_command_of_a_page_runs(page: str, server: ModelServer) -> None:
         do(line, server)
 
 
+@pytest.mark.slow  # after the extra dev is installed
 @pytest.mark.skipif(not HAS_LANGGRAPH, reason="needs langgraph and langchain-openai, as its page says")
 def test_the_langgraph_agent_is_metered_beside_a_plan(server: ModelServer) -> None:
     for line in commands("langgraph.md"):
