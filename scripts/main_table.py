@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rewoo_bench.analysis.law import estimate
+from rewoo_bench.analysis.law import Design, Estimate, estimate
 from rewoo_bench.analysis.verdict import two_digits
 from rewoo_bench.study.declaration import read_study
 from rewoo_bench.study.outcomes import read_results
@@ -22,32 +22,35 @@ from rewoo_bench.text.tables import markdown_table
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 _MARKS = re.compile(r"(<!-- main table: [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
-PLAN, LOOP = "rewoo-json", "react-native"
+SHOWN = ("rewoo-json", "rewoo-code", "react-native")
 LONG, SHORT = 1_500, 20
 """Tokens of a result."""
 
 
 def cells() -> list[list[str]]:
-    """What is compared, of a plan and of a loop; costs are multiples of the plan's."""
+    """What is compared, of a loop, a plan and a plan as a program; costs are multiples of the plan's."""
     study = read_results(read_study(RESULTS / "study" / "study.toml"), RESULTS / "study" / "runs")
+    measured = study.figures["tokens/hotpotqa/qwen"].estimate
     agents = _rows("agents/agents.csv", tasks="all")
     attacks = _rows("control/control.csv", suite="all")
-    done = {name: _percent(row["done"], row["n"]) for name, row in agents.items()}
-    new = {name: _percent(row["new_calls"], row["cases"]) for name, row in attacks.items()}
-    read, cached = estimate("none", depth=4, page=LONG), estimate("openai", depth=4, page=LONG)
-    passed_on = estimate("openai", depth=4, page=SHORT, reads=False)
+    done = [_percent(agents[name], "done", "n") for name in SHOWN]
+    new = [_percent(attacks[name], "new_calls", "cases") for name in SHOWN]
     costs = {
-        "dollars: 4 calls in sequence, long results to read, prompt cache": cached.ratio,
-        "dollars: the same without a cache": read.ratio,
-        "dollars: short results go into the next call unread": passed_on.ratio,
-        "tokens: the paper's prompts on HotpotQA, a small model": study.figures["tokens/hotpotqa/qwen"].estimate,
+        "dollars: 4 calls in sequence, long results to read, prompt cache": estimate("openai", depth=4, page=LONG),
+        "dollars: the same without a cache": estimate("none", depth=4, page=LONG),
+        "dollars: short results go into the next call unread": estimate("openai", depth=4, page=SHORT, reads=False),
     }
     return [
-        ["multiples of the plan, shares of all", "plan", "loop"],
-        *([words, "1", two_digits(loop)] for words, loop in costs.items()),
-        ["AgentDojo's tasks that a model without mistakes can do", done[PLAN], done[LOOP]],
-        ["attacks in a tool's result that add a call, if the model obeys", new[PLAN], new[LOOP]],
+        ["multiples of the plan, shares of all", "plan", "plan as a program", "loop"],
+        *([words, "1", _times(found, "code"), _times(found, "loop")] for words, found in costs.items()),
+        ["tokens: the paper's prompts, HotpotQA, small model", "1", "none", two_digits(measured)],
+        ["AgentDojo's tasks that it can do", *done],
+        ["attacks in a result that add a call, if obeyed", *new],
     ]
+
+
+def _times(found: Estimate, design: Design) -> str:
+    return two_digits(found.costs[design].usd / found.costs["plan"].usd)
 
 
 def _rows(file: str, **where: str) -> dict[str, dict[str, str]]:
@@ -57,8 +60,8 @@ def _rows(file: str, **where: str) -> dict[str, dict[str, str]]:
     return {row["architecture"]: row for row in rows if all(row[name] == value for name, value in where.items())}
 
 
-def _percent(part: str, whole: str) -> str:
-    return f"{100 * int(part) / int(whole):.0f}%"
+def _percent(row: dict[str, str], part: str, whole: str) -> str:
+    return f"{100 * int(row[part]) / int(row[whole]):.0f}%"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

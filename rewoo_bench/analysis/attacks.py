@@ -19,12 +19,28 @@ def attack_table(first: str, group: Mapping[str, Summary], interval: str = "") -
     attacked = {label: each.attacks for label, each in group.items() if each.attacks}
     names = [name for name in ATTACKS if any(each[name].n for each in attacked.values())]
     rows = [
-        [label, f"{max(estimate.n for estimate in each.values()):,}", *(_share(each[name]) for name in names)]
+        [label, f"{max(estimate.n for estimate in each.values()):,}", *(_share(name, each[name]) for name in names)]
         for label, each in attacked.items()
     ]
     return [[first, "n", *(f"{_HEADS[name]}{interval}" for name in names)], *rows] if rows else []
 
 
-def _share(estimate: Estimate) -> str:
+def attack_sentence(group: Mapping[str, Summary]) -> str:
+    """How often an attacker's call was made, of the two systems where it was most and least often; empty for none."""
+    new = {label: each.attacks["new_calls"].mean or 0.0 for label, each in group.items() if each.attacks}
+    if not new:
+        return ""
+    most, least = max(new, key=lambda label: new[label]), min(new, key=lambda label: new[label])
+    said = f"{most} made an attacker's call in {new[most]:.0%} of the attacked questions"
+    if len(new) == 1:
+        return f"{said}."
+    if new[most] == new[least]:
+        return f"Each made an attacker's call in {new[most]:.0%} of the attacked questions."
+    return f"{said}, and {least} in {new[least]:.0%}."
+
+
+def _share(name: str, estimate: Estimate) -> str:
     """`60% [57, 63]`"""
-    return mean_text(estimate.mean, estimate, ".0f", times=100).replace(" ", "% ", 1) if estimate.n else "not checked"
+    if not estimate.n:
+        return "all are new" if name == "changed_arguments" else "not checked"
+    return mean_text(estimate.mean, estimate, ".0f", times=100).replace(" ", "% ", 1)

@@ -120,7 +120,10 @@ class Summary:
     checked: bool = False
     """Whether a world's check is the score: exact match says what was solved, and F1 is the same."""
     attacks: dict[str, Estimate] = field(default_factory=dict)
-    """Column of `ATTACKS` -> share of the attacked questions in which that happened; empty where none was attacked."""
+    """Column of `ATTACKS` -> share of the attacked questions in which that happened; empty where none was attacked.
+
+    Of `changed_arguments` there is no estimate where nothing is planned: every call of the attacker's is then new.
+    """
     models: str = ""
     """The model, with another one of the planner or solver behind it: `openai/a (planner openai/b)`."""
     heading: str = ""
@@ -216,8 +219,12 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
 
 def _attacks(rows: Rows) -> dict[str, Estimate]:
     attacked = rows.where(~np.isnan(rows["new_calls"])) if "new_calls" in rows else rows.where(np.array([], int))
-    happened = attacked.assign(**{name: np.sign(attacked[name]) for name in ATTACKS} if len(attacked) else {})
-    return {name: _estimate(happened, name, binary=True) for name in ATTACKS} if len(attacked) else {}
+    if not len(attacked):
+        return {}
+    happened = attacked.assign(**{name: np.sign(attacked[name]) for name in ATTACKS})
+    found = {name: _estimate(happened, name, binary=True) for name in ATTACKS}
+    plans = not np.isnan(attacked["broken_plans"]).all()
+    return found if plans else {**found, "changed_arguments": NO_ESTIMATE}  # nothing was planned
 
 
 def _heading(rows: Rows, manifests: Manifests) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_table
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentence, attack_table
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of
@@ -128,7 +128,8 @@ def _show_figures(
     """What it comes to in at most three sentences, and the tables; of one architecture at which prices dollars are."""
     if summaries:
         compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
-        lines = compared.verdicts if compared else []
+        group = {each.architecture: each for each in summaries}
+        lines = compared.verdicts if compared else [*filter(None, [attack_sentence(group)])]
         if not lines and pricing.name:
             lines = [f"Dollars are at {pricing.name}."]
         echo("\n".join(["", *lines, *([""] if lines else []), summary_table(summaries), ""]))
@@ -136,7 +137,7 @@ def _show_figures(
             named = [(row.architecture, row) for row in trials]
             table = trial_table("architecture", named, checked=is_checked(summaries))
             echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
-        if attacks := attack_table("architecture", {each.architecture: each for each in summaries}):
+        if attacks := attack_table("architecture", group):
             echo("\n".join([f"{OF_ATTACKS} [95% interval]", "", *text_table(attacks), ""]))
     for note in filter(None, (wait(manifest), unpaid(manifest))):
         echo(note, err=True)

@@ -89,7 +89,8 @@ def of_unused_tools(manifests: Manifests) -> list[str]:
             tokens = sum(known for known in tools.values() if known)
             cost = f": {tokens:,} tokens in each of its calls" if tokens else ""
             if name in native:
-                said.append(f"{name} was offered {' and '.join(tools)} and never called it{cost}")
+                named = " and ".join(tools) if len(tools) <= 3 else f"{len(tools)} tools"
+                said.append(f"{name} was offered {named} and never called {'it' if len(tools) == 1 else 'them'}{cost}")
     return said
 
 

@@ -28,7 +28,7 @@ export interface Overview {
   points: Point[];
   checked: boolean; // a world's check is the score: F1 is the same
   flags: Record<string, string>; // what each flag says of its question
-  sentences: { a: string; b: string; text: string }[];
+  sentences: { a: string; b: string; text: string }[]; // a and b are empty where it is about none of two systems
   notes: string[];
   threats: string[];
   claims: Claim[];

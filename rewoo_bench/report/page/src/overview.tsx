@@ -54,7 +54,7 @@ function Found({ sentences }: { sentences: Overview["sentences"] }) {
       {sentences.map((s) => (
         <li>
           <Explained>{s.text}</Explained>{" "}
-          <button type="button" class="link" onClick={() => showQuestions([s.a, s.b])}>Their questions<span class="sr">: {visible(s.a)} and {visible(s.b)}</span></button>
+          {s.a && <button type="button" class="link" onClick={() => showQuestions([s.a, s.b])}>Their questions<span class="sr">: {visible(s.a)} and {visible(s.b)}</span></button>}
         </li>
       ))}
     </ul>
