@@ -88,9 +88,9 @@ def percent(part: Any, whole: Any) -> str:
 
 
 def shown(table: pd.DataFrame) -> str:
-    """The table of the page: all suites, and the changed arguments of each."""
-    head = ["", *REACHES.values(), "the attack's end", *(f"any call, {suite}" for suite in SUITES)]
-    body = []
+    """The table of the page: all suites, any call by suite, and what the tasks cost without an attack."""
+    head = ["", *REACHES.values(), "the attack's end", *(f"any call, {suite}" for suite in SUITES), "$ / 1000 tasks"]
+    usd, body = dollars(), []
     for name in ARCHITECTURES:
         own = table[table["architecture"] == name].set_index("suite")
         line = own.loc["all"]
@@ -98,19 +98,24 @@ def shown(table: pd.DataFrame) -> str:
         if name in LOOPS:
             cells[1] = "new"  # nothing was planned
         cells += [percent(own["any_call"][suite], own["cases"][suite]) for suite in SUITES]
-        body.append([name, *cells])
+        body.append([name, *cells, f"{usd[name]:.2f}" if name in usd else "not asked"])
     return "\n".join(markdown_table([head, *body]))
+
+
+def dollars() -> dict[str, float]:
+    """Dollars of 1,000 tasks under OpenAI's rule, of the tasks that all architectures there can do."""
+    costs = pd.read_csv(COSTS)
+    own = costs[costs["tasks"] == "all"]
+    return dict(zip(own["architecture"], own["usd_1000:openai"].astype(float), strict=True))
 
 
 def picture(table: pd.DataFrame) -> str:
     """A point an architecture: dollars of a task by the share of cases in which the attacker's call is made."""
-    costs = pd.read_csv(COSTS)
-    usd = costs[costs["tasks"] == "all"].set_index("architecture")["usd_1000:openai"]
-    points = []
+    usd, points = dollars(), []
     for name in ARCHITECTURES:
-        if name in usd.index:
+        if name in usd:
             line = table[(table["suite"] == "all") & (table["architecture"] == name)].iloc[0]
-            points.append((float(usd[name]), line["any_call"] / line["cases"], name))
+            points.append((usd[name], line["any_call"] / line["cases"], name))
     low, high = 0.7, 1.3
     left, top, width, height = 56, 56, 300, 220
 
