@@ -90,7 +90,7 @@ def percent(part: Any, whole: Any) -> str:
 def shown(table: pd.DataFrame) -> str:
     """The table of the page: all suites, any call by suite, and what the tasks cost without an attack."""
     head = ["", *REACHES.values(), "the attack's end", *(f"any call, {suite}" for suite in SUITES), "$ / 1000 tasks"]
-    usd, body = dollars(), []
+    usd, body = usd_of_tasks(), []
     for name in ARCHITECTURES:
         own = table[table["architecture"] == name].set_index("suite")
         line = own.loc["all"]
@@ -102,7 +102,7 @@ def shown(table: pd.DataFrame) -> str:
     return "\n".join(markdown_table([head, *body]))
 
 
-def dollars() -> dict[str, float]:
+def usd_of_tasks() -> dict[str, float]:
     """Dollars of 1,000 tasks under OpenAI's rule, of the tasks that all architectures there can do."""
     costs = pd.read_csv(COSTS)
     own = costs[costs["tasks"] == "all"]
@@ -111,7 +111,7 @@ def dollars() -> dict[str, float]:
 
 def picture(table: pd.DataFrame) -> str:
     """A point an architecture: dollars of a task by the share of cases in which the attacker's call is made."""
-    usd, points = dollars(), []
+    usd, points = usd_of_tasks(), []
     for name in ARCHITECTURES:
         if name in usd:
             line = table[(table["suite"] == "all") & (table["architecture"] == name)].iloc[0]
