@@ -41,7 +41,7 @@ DONE = "Done."
 _WHOLE = re.compile(r"#(\d{1,3})(?!\d)")
 NUMBER_ON = re.compile(r"(?:with numbers from |beginning with step E)(\d+)\.")
 _RESULT = re.compile(r"(?m)^(?:#E(\d+) = |(\d+)\. \w+\().*\n(?:Evidence|Result(?: of E\d+)?): (.*)$")
-_OBSERVED = re.compile(r"^(?:Observation|Output):\s*(.*)")
+_OBSERVED = re.compile(r"^(?:Observation|Output|Result of E\d+):\s*(.*)")
 _NOTHING = "No evidence found."
 
 
@@ -166,24 +166,20 @@ class ActionWriter(Writer):
         done, results = list[bool](), dict[int, str]()
         native, written = list(self._native()), list(self._written())
         for number, action in enumerate(self._path.actions):
-            signs = whole(action)
-            arguments = {
-                name: value for name, value in action.arguments.items() if not signs or not _WHOLE.search(str(value))
-            }
-            key = action.tool, json.dumps(arguments, sort_keys=True)
-            nth = made[key]
-            found = [
-                result
-                for call, result in native
-                if call.name == action.tool and all(call.arguments.get(name) == arguments[name] for name in arguments)
-            ]
-            if not found:
+            result = None
+            if whole(action) <= results.keys():
                 given = filled(action, results)
-                found = [result for text, result in written for _ in range(_times(text, action.tool, given))]
-            done.append(len(found) > nth)
-            if done[-1]:
-                made[key] += 1
-                results[number] = found[nth]
+                place = next((n for n, (call, _) in enumerate(native) if _has_made(call, action, given)), None)
+                if place is not None:
+                    result = native.pop(place)[1]
+                else:
+                    found = [told for text, told in written for _ in range(_times(text, action.tool, given))]
+                    key = action.tool, json.dumps(given, sort_keys=True)
+                    result = found[made[key]] if made[key] < len(found) else None
+                    made[key] += result is not None
+            done.append(result is not None)
+            if result is not None:
+                results[number] = result
         return done, results
 
     def _native(self) -> Iterator[tuple[ToolCall, str]]:
@@ -491,6 +487,17 @@ def _is_call_of(text: str, start: int, arguments: dict[str, Any]) -> bool:
     if not isinstance(written, dict):
         return [str(written)] == [*map(str, arguments.values())] or not (written or arguments)
     return {name: str(value) for name, value in written.items()} == {k: str(v) for k, v in arguments.items()}
+
+
+def _has_made(call: ToolCall, action: GoldAction, given: Mapping[str, Any]) -> bool:
+    """Whether a native call is the action with these arguments; the model may have written `#1` for a result."""
+
+    def is_same(name: str) -> bool:
+        value = call.arguments.get(name)
+        is_reference = isinstance(value, str) and _WHOLE.search(value) and _WHOLE.search(str(action.arguments[name]))
+        return value == given[name] or bool(is_reference)
+
+    return call.name == action.tool and all(map(is_same, given))
 
 
 def _in_text(tool: str, arguments: dict[str, Any]) -> str:

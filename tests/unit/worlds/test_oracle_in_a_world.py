@@ -92,3 +92,45 @@ def test_whole_results_are_passed_on_within_a_turn_with_references() -> None:
     assert path.next_actions([False, False]) == [0]
     assert path.next_actions([False, False], references=True) == [0, 1]
     assert path.stages(has_reader=False) == [0, 0]
+
+
+LINE = """
+from rewoo_bench import changes_state
+
+class Line:
+    def __init__(self, row):
+        self.seats = 2
+    def stop_after(self, stop: str) -> str:
+        "Says the next stop."
+        return {"Harbour": "Market", "Market": "Station", "Station": "Zoo"}.get(stop, "none")
+    @changes_state
+    def book(self, seats: int) -> int:
+        "Books seats, and says how many are booked."
+        self.seats += seats
+        return self.seats
+    def solved(self, answer):
+        return answer in ("Zoo", "8") and (answer == "Zoo" or self.seats == 8)
+"""
+ROWS = """
+[{"question": "Which stop is three after Harbour?", "answers": ["Zoo"], "calls": [
+  {"tool": "stop_after", "arguments": {"stop": "Harbour"}}, {"tool": "stop_after", "arguments": {"stop": "#1"}},
+  {"tool": "stop_after", "arguments": {"stop": "#2"}}]},
+ {"question": "Book 2 seats, and then as many as are booked.", "answers": ["8"], "calls": [
+  {"tool": "book", "arguments": {"seats": 2}}, {"tool": "book", "arguments": {"seats": "#1"}}]}]
+"""
+
+
+@pytest.mark.parametrize("architecture", ["rewoo", "rewoo-json", *LOOPS])
+async def test_a_tool_that_is_called_again_with_its_result_is_called_as_often_as_the_task_says(
+    tmp_path: Path, architecture: str
+) -> None:
+    (tmp_path / "line.py").write_text(LINE, "utf-8")
+    (tmp_path / "rows.json").write_text(ROWS, "utf-8")
+    results = await evaluate(
+        str(tmp_path / "rows.json"), architecture, model="oracle", world=str(tmp_path / "line.py"), progress=False,
+        out=tmp_path / "run",
+    )  # fmt: skip
+    calls = pd.read_parquet(tmp_path / "run" / "calls.parquet")
+    made = calls[(calls["kind"] == "tool") & calls["name"].isin(["stop_after", "book"])]
+    assert made["name"].value_counts().to_dict() == {"stop_after": 3, "book": 2}
+    assert results.to_frame()["exact_match"].tolist() == [True, True]
