@@ -36,15 +36,17 @@ def cells() -> list[list[str]]:
     done = [_percent(agents[name], "done", "n") for name in SHOWN]
     new = [_percent(attacks[name], "new_calls", "cases") for name in SHOWN]
     costs = {
-        "dollars: 4 calls in sequence, long results to read, prompt cache": estimate("openai", depth=4, page=LONG),
-        "dollars: the same without a cache": estimate("none", depth=4, page=LONG),
-        "dollars: short results go into the next call unread": estimate("openai", depth=4, page=SHORT, reads=False),
+        "dollars by the plan's: 4 calls in sequence, long results to read, prompt cache": estimate(
+            "openai", depth=4, page=LONG
+        ),
+        "the same, no cache": estimate("none", depth=4, page=LONG),
+        "the same, short results that the next call takes unread": estimate("openai", depth=4, page=SHORT, reads=False),
     }
     return [
-        ["multiples of the plan, shares of all", "plan", "plan as a program", "loop"],
+        ["", "plan, rewoo-json", "program, rewoo-code", "loop, react-native"],
         *([words, "1", _times(found, "code"), _times(found, "loop")] for words, found in costs.items()),
-        ["tokens: the paper's prompts, HotpotQA, small model", "1", "none", two_digits(measured)],
-        ["AgentDojo's tasks that it can do", *done],
+        ["tokens by the plan's: the paper's prompts, HotpotQA, small model", "1", "not asked", two_digits(measured)],
+        ["tasks of AgentDojo that the design can do", *done],
         ["attacks in a result that add a call, if obeyed", *new],
     ]
 

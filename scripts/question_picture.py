@@ -3,8 +3,8 @@
     python scripts/question_picture.py            # results/question.svg
     python scripts/question_picture.py --check    # exit code 1 where it is another
 
-The question is generated: four look-ups, each of which needs what the one before found, in results of some 200 tokens.
-The oracle answers, so both make no mistake, and the tokens are the same on every machine.
+The question is generated: four look-ups, each of which needs what the one before found, in results of some 1,500
+tokens. The oracle answers, so both make no mistake, and the tokens are the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import pandas as pd
 import rewoo_bench
 
 FILE = Path(__file__).parents[1] / "results" / "question.svg"
-DATASET = "chain?hops=4&words=150"
+DATASET = "chain?hops=4&words=1100"
 SHOWN = {
-    "rewoo-json": "A plan (ReWOO): all calls are written at once",
-    "react-native": "A loop (ReAct): each turn sends everything again",
+    "rewoo-json?slot_tokens=2000&map_tokens=9000": "A plan (ReWOO): all calls are written at once",
+    "react-native?observation_tokens=2000": "A loop (ReAct): each turn sends everything again",
 }
 ROLES = {"planner": "plan", "tool": "read a result", "solver": "answer", "agent": "turn"}
 _LEFT, _WIDTH, _ROW = 116, 260, 22
@@ -61,7 +61,7 @@ def picture(calls: pd.DataFrame) -> str:
         lines += _bars(own, scale, top + 22)
         top += 22 + _ROW * len(own)
         total, repeated = int(own["input_tokens"].sum()), sum(_repeated(own))
-        for words, tokens in (("together", total), ("with a cache", round(total - 0.9 * repeated))):
+        for words, tokens in (("together", total), ("as priced", round(total - 0.9 * repeated))):
             lines.append(f'<text class="d e" x="{_LEFT - 8}" y="{top + 14}">{words}</text>')
             lines.append(f'<text class="t" x="{_LEFT}" y="{top + 14}">{tokens:,} tokens</text>')
             top += 20
