@@ -156,7 +156,10 @@ def gate_example(folder: Path, text: str) -> str:
         raise ValueError("the example `gate` needs a block of TOML that begins with `# budgets.toml`")
     (folder / "budgets.toml").write_text(budgets[1], encoding="utf-8")
     shutil.copytree(ROOT / "architectures", folder / "architectures")
-    run = f"rewoo-bench run --arch ./architectures/rewoo --model oracle --no-progress --out {CI_RUN}"
+    flags = re.search(r"rewoo-bench run --arch rewoo (.*) --out", text)
+    if flags is None:
+        raise ValueError("the example `gate` needs a command that begins with `rewoo-bench run --arch rewoo`")
+    run = f"rewoo-bench run --arch ./architectures/rewoo {flags[1]} --out {CI_RUN}"
     output(run, folder)
     output(f"rewoo-bench gate {CI_RUN} --baseline baseline.json --update", folder)
     shutil.rmtree(folder / CI_RUN)

@@ -14,7 +14,7 @@ from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.config.price_sheets import price_of
 from rewoo_bench.imports.formats import Fields
-from rewoo_bench.imports.lacks import MISSING, said_of
+from rewoo_bench.imports.lacks import MISSING, NOT_JSON, said_of
 from rewoo_bench.imports.sources import local_files, name_of
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.system.output import echo
@@ -81,6 +81,9 @@ def tell(done: Imported, name: str, *, err: bool = False) -> int:
         if count := done.lacks[lack]:
             of = "" if count == done.rows else f" (in {count:,} of {done.rows:,})"
             click.echo(f"note: {said_of(lack, is_all_read=not done.unread)}{of}", err=err)
+    if raw := done.lacks[NOT_JSON]:
+        of = f"{counted(raw, 'call')} {'has' if raw == 1 else 'have'}"
+        click.echo(f"note: {of} arguments that aren't JSON: they are kept as one text", err=err)
     if done.unread:
         places = ", ".join(name for name, _ in done.unread.most_common(_SHOWN_FIELDS))
         rest = ", …" if len(done.unread) > _SHOWN_FIELDS else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -64,7 +63,7 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     for path, table in ((calls, found.calls), (values, pd.DataFrame(rows_of_values))):
         if path is not None:
             with replaced(path) as file:
-                file.write(csv_text(table).encode())
+                file.write(f"{csv_text(table)}\n".encode())
     if plot is not None:
         from rewoo_bench.report.plots.planned import save_planned  # matplotlib
 
@@ -72,10 +71,7 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     if form == "terminal":
         echo(tables.text(found))
         return code
-    rows = [row for name in found.architectures() for row in tables.against_loop(found, name).to_dict("records")]
-    if form == "json":
-        click.echo(json.dumps(rows, indent=1))
-    else:
-        click.echo(csv_text(pd.DataFrame(rows)), nl=False)
+    rows = tables.as_rows(found)
+    click.echo(rows.to_json(orient="records", double_precision=15, indent=1) if form == "json" else csv_text(rows))
     return code
 # fmt: on

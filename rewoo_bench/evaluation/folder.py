@@ -134,7 +134,10 @@ def check_new(folder: Path) -> None:
         with suppress(DataError):  # --resume says what is wrong
             manifest = read_manifest(folder)
             if manifest.imported is not None:
-                raise UsageError(f"--out: {str(folder)!r} holds another run, which was imported; choose a new folder")
+                files = ", ".join(manifest.imported.get("files", ())) or "traces"
+                raise UsageError(
+                    f"--out: {str(folder)!r} has an import of {files} already; read that one, or name a new folder"
+                )
             cap = manifest.reached_cap
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
         go_on = f"continue that run with {resume_command(folder)}{another}"

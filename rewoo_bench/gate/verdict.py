@@ -6,7 +6,7 @@ Check("growth", "fail", Group("rewoo", "sample", "oracle"), "total_tokens",
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -25,6 +25,12 @@ FALSE_ALARMS = 0.005
 (Bonferroni); and as much of its tests of answers."""
 _NOT_MEASURED = "not measured"
 NOTHING_CACHED = "no call read a token from a prefix cache"
+_MEANINGS = {
+    "cached_input_tokens": "input from a cache as it was counted; `cached` in run and compare follows a price's rule",
+    "cacheable_tokens": "input that begins as an earlier prompt did, so that a cache could hold it; no price's rule",
+    "shared_prefix_tokens": "tokens after which the prompts of different questions begin to differ",
+}
+"""What the names of figures don't say."""
 
 CheckKind = Literal[
     "budget",
@@ -170,11 +176,18 @@ def verdict_text(verdict: Verdict) -> str:
             if check is grown:
                 lines += [f"          {question}" for question in check.grown]
         parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *("\n".join(text_table(cells, grouped=True)) for cells in _tables(verdict))])
+    for table in _tables(verdict).values():
+        parts.append("\n".join([*text_table(table, grouped=True), *_terms(table)]))
+    return "\n\n".join(parts)
 
 
 def verdict_markdown(verdict: Verdict) -> str:
-    """The same, for GitHub: the questions that grew most and the tables can be unfolded."""
+    """The same, for GitHub: the questions that grew most and the tables can be unfolded.
+
+    Why a run is incomplete stands in its log: that may hold a provider's message or a prompt.
+    """
+    if verdict.incomplete is not None:
+        return "### Token budgets: the run is incomplete, so nothing was judged; the job's log says why\n"
     folded = "<details><summary>{}</summary>\n\n{}\n\n</details>"
     parts = [f"### Token budgets: {plain_markdown(_headline(verdict))}", *map(plain_markdown, _size(verdict))]
     for group, checks in _grouped(verdict).items():
@@ -183,8 +196,10 @@ def verdict_markdown(verdict: Verdict) -> str:
         if grown := next((check.grown for check in checks if check.grown), ()):
             questions = "\n".join(f"- {plain_markdown(str(question))}" for question in grown)
             parts.append(folded.format("questions that grew most", questions))
-    for cells in _tables(verdict):
-        parts.append(folded.format(counted(len(cells) - 1, "figure"), "\n".join(markdown_table(cells))))
+    for name, table in _tables(verdict).items():
+        terms = "".join(f"\n\n{plain_markdown(each)}" for each in _terms(table))
+        title = f"{name}: {counted(len(table) - 1, 'figure')}"
+        parts.append(folded.format(title, "\n".join(markdown_table(table)) + terms))
     return "\n\n".join(parts) + "\n"
 
 
@@ -229,7 +244,13 @@ def _grouped(verdict: Verdict) -> dict[Group, list[Check]]:
     return groups
 
 
-def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
+def _terms(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A line for each name in a table that needs one."""
+    names = dict.fromkeys(row[1].partition(" ")[0] for row in table[1:])
+    return (f"{name}: {_MEANINGS[name]}" for name in names if name in _MEANINGS)
+
+
+def _tables(verdict: Verdict) -> dict[str, list[tuple[str, ...]]]:
     """Figures with their budgets; and of a comparison with a baseline total tokens, and the figures that changed."""
     budgets: list[tuple[str, ...]] = [("", "figure", "measured", "limit", "head room")]
     against: list[tuple[str, ...]] = [("", "figure", "baseline", "now", "change", "limit")]
@@ -245,10 +266,8 @@ def _tables(verdict: Verdict) -> Iterator[list[tuple[str, ...]]]:
             against.append((*label, *sizes, change, limit))
         if _has_budget(check):
             budgets.append((*label, amount(check.metric, check.measured), limit, _room(check)))
-    if len(budgets) > 1:
-        yield budgets
-    if any(check.before is not None for check in verdict.checks):
-        yield against
+    is_compared = any(check.before is not None for check in verdict.checks)
+    return {**({"budgets": budgets} if len(budgets) > 1 else {}), **({"baseline": against} if is_compared else {})}
 
 
 def _limit(check: Check) -> str:

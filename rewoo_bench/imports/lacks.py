@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rewoo_bench.imports.record import RecordedTrajectory, ToolUse
+from rewoo_bench.text.model_output import RAW_ARGUMENTS
 
 MISSING: Mapping[str, str] = {
     "texts": "written without texts: arguments of tools aren't known, so `plannable` can't judge these traces",
@@ -26,6 +27,7 @@ MISSING: Mapping[str, str] = {
     "attacker's text has counts as the attacker's",
 }
 """What a format may lack, and what follows from that."""
+NOT_JSON = "calls whose arguments aren't JSON"
 _TEXTS = {"arguments", "said", "replies", "prompts", "tools", "results"}
 
 
@@ -39,7 +41,7 @@ def lacks_arguments(recorded: RecordedTrajectory) -> bool:
 
 
 def lacks_of(recorded: RecordedTrajectory) -> Iterator[str]:
-    """Which of `MISSING` a trajectory lacks."""
+    """Which of `MISSING` a trajectory lacks; and `NOT_JSON` for each call that has it."""
     calls = list(recorded.calls)
     uses = [event for event in recorded.events if isinstance(event, ToolUse)]
     is_estimated = any(call.is_counted for call in calls)
@@ -65,4 +67,5 @@ def lacks_of(recorded: RecordedTrajectory) -> Iterator[str]:
         "results": any(use.result is None for use in uses),
         "attacks": recorded.attack is not None and not recorded.attack.is_known,
     }
-    return (name for name in MISSING if found[name])
+    yield from (name for name in MISSING if found[name])
+    yield from (NOT_JSON for use in uses if RAW_ARGUMENTS in (use.arguments or {}))

@@ -60,7 +60,7 @@ _MOST_FIELDS = 100  # whose unread texts the manifest counts
 
 @dataclass
 class Imported:
-    """What an import did. `lacks` counts trajectories by what they lack (`MISSING`), `formats` those of each format."""
+    """What an import did. `lacks` counts trajectories by `MISSING`, and calls of `NOT_JSON`."""
 
     folder: Path
     rows: int = 0

@@ -84,15 +84,14 @@ def _has_planner(run: Path) -> bool:
 def _shown(found: Plannable, run: str) -> Iterator[dict[str, Any]]:
     for architecture in found.architectures():
         calls = found.calls[found.calls["architecture"] == architecture]
-        verdicts = (tables.verdict(found, architecture, price) for price in found.prices)
         of_loop = (
             *(tables.ways_table(found, architecture), tables.errors_table()),
             *(tables.values_table(calls), tables.calls_table(calls)),
         )
         yield {
             "label": f"{architecture} in {run}" if run else architecture,
-            "sentences": [tables.reading(found, architecture), *filter(None, verdicts)],
-            "notes": [*tables.notes(found), tables.OF_WAYS],
+            "sentences": [tables.reading(found, architecture), *tables.verdicts(found, architecture)],
+            "notes": [*tables.notes(found), *tables.OF_WAYS],
             "trust": tables.errors_note(),
             "tables": [{"head": head, "rows": rows} for head, *rows in of_loop],
         }

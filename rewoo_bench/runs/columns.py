@@ -376,7 +376,9 @@ QUESTION_COLUMNS: tuple[Column[QuestionSource], ...] = (
     ),
     Column("input_tokens", LONG, "tokens of the prompts", lambda q: q.usage.input_tokens),
     Column(
-        "cached_input_tokens", LONG, "part of the input that the provider read from its cache",
+        "cached_input_tokens", LONG,
+        "part of the input that the provider read from its cache, as it was counted; of an oracle what earlier "
+        "prompts began with, by no price's rule",
         lambda q: q.usage.cached_input_tokens, null=_NO_CACHED,
     ),
     Column("output_tokens", LONG, "tokens of the replies", lambda q: q.usage.output_tokens),

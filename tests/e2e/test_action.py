@@ -237,11 +237,33 @@ def test_the_documented_commands_of_other_ci_run_twice(runner: Runner) -> None:
     (runner.repository / "budgets.toml").write_text(*documented("toml"))
     update, judge = documented("bash")
     _install, *commands = judge.splitlines()
-    script = "\n".join([update, *commands])
-    for _ in range(2):
-        done = runner.step({"run": script, "env": {}}, {})
-        assert done.returncode == 0, done.stderr
-        assert "PASSED: 16 checks" in done.stdout
+    against = [f"{each} --baseline baseline.json" if " gate " in each else each for each in commands]
+    for script, checks in (("\n".join(commands), 2), ("\n".join([update, *against]), 16)):
+        for _ in range(2):
+            done = runner.step({"run": script, "env": {}}, {})
+            assert (done.returncode, done.stderr) == (0, "")
+            assert f"PASSED: {checks} checks" in done.stdout
+
+
+def test_a_replay_of_the_documented_files_is_judged_without_a_key_and_a_changed_prompt_is_not(runner: Runner) -> None:
+    """Section "Your own agent" of docs/ci.md."""
+    (files,) = re.findall(r"^git add (.*)$", "".join(documented("console")), re.MULTILINE)
+    mine = runner.repository / "mine"
+    shutil.copytree(bundled_folder("architectures") / "direct", mine)
+    made = runner.files / "recorded"
+    command = ["rewoo-bench", "run", "--arch", "./mine", "--model", "oracle", "-n", "3", "--no-progress"]
+    subprocess.run([*command, "--out", str(made)], cwd=runner.repository, env=runner.env, check=True)
+    (runner.repository / "recorded").mkdir()
+    for file in files.split():
+        shutil.copy(made / Path(file).name, runner.repository / file)
+    budget = BUDGET.format(3000).replace('"rewoo"', '"direct"').replace('"oracle"', '"replay/recorded"')
+    (runner.repository / "budgets.toml").write_text(budget)
+    replay = "--arch ./mine --model replay/recorded -n 3"
+    assert runner.uses(run=replay, budgets="budgets.toml") == 0
+    (mine / "answer.txt").write_text((mine / "answer.txt").read_text() + "Be brief.")
+    assert runner.uses(run=replay, budgets="budgets.toml") == 3
+    said = runner.summary.read_text().splitlines()[-1]
+    assert said == "### Token budgets: the run is incomplete, so nothing was judged; the job's log says why"
 
 
 @pytest.mark.slow

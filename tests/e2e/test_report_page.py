@@ -396,7 +396,7 @@ def test_the_page_has_the_figures_of_plannable(browser: Any, booking: Path) -> N
         section = opened.page.locator(".planned-loops")
         assert opened.page.locator(".head .sentences li").all_inner_texts() == [
             tables.reading(found, "bot"),
-            *(tables.verdict(found, "bot", price) for price in found.prices),
+            *tables.verdicts(found, "bot"),
         ]
         assert section.locator(".sentences").count() == 0, "they are the verdict where nothing is compared"
         for shown, expected in zip(section.locator("table").all(), tables_, strict=True):

@@ -21,19 +21,22 @@ from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
 ASSUMPTIONS = (
-    "an estimate by the law of plan and loop, no measurement. It takes for granted that a planner foresees which calls "
-    "are needed, that plans have no faults, and that a value which stands in an earlier text comes from there. A "
-    "result that only decided which call comes next counts as read where an error, an empty result or another trial "
-    "shows it"
+    "an estimate by the law of plan and loop (results/law.md), no measurement. It takes for granted that a planner "
+    "foresees which calls are needed, that plans have no faults, and that a value which stands in an earlier text "
+    "comes from there. A result that only decided which call comes next counts as read where an error, an empty "
+    "result or another trial shows it"
 )
 OF_WAYS = (
-    "×: of the loop's; a plan: JSON, without exemplars, made anew where an error, an empty result or another trial "
-    "shows that a result decided the next call; a lean plan: its solver sees no result that a step has read; a "
-    "program: decides by itself"
+    "× stands before a multiple of the loop's amount",
+    "a plan is JSON without exemplars; it is made anew where an error, an empty result or another trial shows that a "
+    "result decided the next call",
+    "the solver of a lean plan sees no result that a step has read; a program decides by itself which call comes next",
 )
 OF_RARE = f"{RARE} {A_RARE_EVENT}: few tasks make most of the spread"
 FEWEST_TASKS = 10
 """Tasks of which an interval is shown; of fewer it says nothing."""
+_CLEAR = 0.1
+"""By how much dollars differ from tokens where a sentence says why."""
 
 
 def share(part: Any, whole: Any, tasks: Any) -> Interval:
@@ -70,6 +73,14 @@ def against_loop(found: Plannable, architecture: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def as_rows(found: Plannable) -> pd.DataFrame:
+    """The same of all loops, for files; `took_…`: what planners took of such an estimate, where both were measured."""
+    every = pd.concat([against_loop(found, name) for name in found.architectures()], ignore_index=True)
+    took = errors().groupby(["way", "measure"])["took_per_predicted"].agg(["median", "min", "max"]).add_prefix("took_")
+    every = every.join(took, on=["way", "measure"])
+    return every.assign(way=every["way"].map({way: name.removeprefix("a ") for way, name in WAYS.items()}))
+
+
 def reading(found: Plannable, architecture: str) -> str:
     """How many results a model had to read before a later call could be written."""
     calls = found.calls[found.calls["architecture"] == architecture]
@@ -77,23 +88,62 @@ def reading(found: Plannable, architecture: str) -> str:
     passed = share(calls["is_passed_on"], np.ones(len(calls)), calls["example_id"])
     return (
         f"{architecture}: {read.estimate:.0%} of the results had to be read by a model for a later call, and "
-        f"{passed.estimate:.0%} can be passed on as they are; no later call takes anything out of the others."
+        f"{passed.estimate:.0%} can be passed on as they are. No later call takes anything out of the others."
     )
 
 
-def verdict(found: Plannable, architecture: str, price: str) -> str:
-    """The sentence that a reader came for; empty where no dollars are known."""
-    rows = against_loop(found, architecture).to_dict("records")
-    own = {row["way"]: row for row in rows if row["measure"] == f"usd:{price}"}
-    if not own:
-        return ""
-    rule, model = found.prices[price].rsplit(", ", 1)
-    where = f"{'without a cache' if rule == SHOWN['none'] else f'under {rule}'}, at {model}'s prices"
-    plan, program = (f"{WAYS[way]} {own[way]['ratio']:.2f}" for way in ("plan", "code"))
-    said = f"{architecture}: {where}, the law gives {plan} times the dollars of the loop and {program}."
-    if own["plan"]["n"] < FEWEST_TASKS:
-        return f"{said} {counted(own['plan']['n'], 'task')} are too few to tell more."
-    return f"{said} {_shows(own)}"
+def verdicts(found: Plannable, architecture: str) -> list[str]:
+    """The sentences that a reader came for: of each price, and why dollars differ from tokens; none without dollars."""
+    rows = {(row["way"], row["measure"]): row for row in against_loop(found, architecture).to_dict("records")}
+    said = []
+    for names in _agreeing(found, architecture):
+        own = {way: rows[way, f"usd:{names[0]}"] for way in WAYS if (way, f"usd:{names[0]}") in rows}
+        if not own:
+            continue
+        rules, model = _title(found, names)
+        where = " and ".join("without a cache" if rule == SHOWN["none"] else f"under {rule}" for rule in rules)
+        plan, program = (f"{own[way]['ratio']:.2f}" for way in ("plan", "code"))
+        n = own["plan"]["n"]
+        few = f"{counted(n, 'task')} {'is' if n == 1 else 'are'} too few to tell more."
+        said.append(
+            f"{architecture}: by the law of plan and loop, a plan would cost {plan} times what the loop costs, and a "
+            f"program {program} times, {where} at {model}'s prices. {few if n < FEWEST_TASKS else _shows(own)}"
+        )
+    return [*said, *_of_output(rows)]
+
+
+def _agreeing(found: Plannable, architecture: str) -> list[list[str]]:
+    """The prices, those together at which each trajectory costs the same: a cache that held nothing is none."""
+    own, groups = found.tasks[found.tasks["architecture"] == architecture], list[list[str]]()
+    for name in found.prices:
+        usd = own[f"usd:{name}"]
+        same = (each for each in groups if np.allclose(own[f"usd:{each[0]}"], usd, rtol=1e-9, atol=0, equal_nan=True))
+        if (group := next(same, None)) is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    return groups
+
+
+def _title(found: Plannable, names: Sequence[str]) -> tuple[list[str], str]:
+    """The rules of prices that agree, and the model."""
+    rules, models = zip(*(found.prices[name].rsplit(", ", 1) for name in names), strict=True)
+    return list(dict.fromkeys(rules)), " and ".join(dict.fromkeys(models))
+
+
+def _of_output(rows: Mapping[Any, Mapping[Any, Any]]) -> Iterator[str]:
+    """Why a plan's dollars are another multiple than its tokens, where no cache is the reason."""
+    own = [rows.get(("plan", name)) for name in ("input_tokens", "output_tokens", "usd:none")]
+    read, written, usd = ({} if row is None else row for row in own)
+    if not (read and written and usd):
+        return
+    tokens = (read["planned"] + written["planned"]) / (read["loop"] + written["loop"])
+    if abs(usd["ratio"] / tokens - 1) > _CLEAR:
+        yield (
+            f"{usd['architecture']}: a plan would take {tokens:.2f} times the loop's tokens. Dollars differ from that "
+            f"by the output, which costs more than input: a plan writes {written['planned']:,.0f} tokens a task, the "
+            f"loop {written['loop']:,.0f}."
+        )
 
 
 def _shows(own: Mapping[Any, Mapping[Any, Any]]) -> str:
@@ -151,19 +201,17 @@ def text(found: Plannable) -> str:
         calls = found.calls[found.calls["architecture"] == architecture]
         tasks = found.tasks[(found.tasks["architecture"] == architecture) & (found.tasks["way"] == "loop")]
         head = f"{architecture}: {counted(tasks['example_id'].nunique(), 'task')}, "
-        head += f"{counted(len(tasks), 'run')} of them, {counted(len(calls), 'tool call')}"
+        head += f"{counted(len(tasks), 'run')}, {counted(len(calls), 'tool call')}"
         if measured := found.measured.get(architecture):
             said = ["A planner of the run answered the same tasks:", *measured]
         else:
-            said = list(filter(None, (verdict(found, architecture, name) for name in found.prices)))
+            said = verdicts(found, architecture)
         blocks.append("\n".join([head, "", reading(found, architecture), *said]))
         if not measured:
-            blocks.append("\n".join([*text_table(ways_table(found, architecture)), OF_WAYS]))
+            blocks.append("\n".join([*text_table(ways_table(found, architecture)), *OF_WAYS]))
         blocks.append("\n".join([*text_table(values_table(calls)), *_chance(calls)]))
         blocks.append("\n".join(text_table(calls_table(calls))))
     rare = [OF_RARE] if any(RARE in block for block in blocks) else []
-    if not found.measured.keys() >= set(found.architectures()):
-        blocks.append("\n".join([*text_table(errors_table()), errors_note()]))
     return "\n\n".join([*blocks, "\n".join([*rare, *notes(found)])])
 
 
@@ -227,7 +275,10 @@ def ways_table(found: Plannable, architecture: str) -> list[list[str]]:
     """What a task takes in the loop, and each way to plan by the loop."""
     rows = {(row["way"], row["measure"]): row for row in against_loop(found, architecture).to_dict("records")}
     names = {"model_calls": "model calls", "sequential_calls": "in sequence", "input_tokens": "tokens in"}
-    names |= {f"usd:{name}": f"$ / 1,000 tasks, {title}" for name, title in found.prices.items()}
+    names["output_tokens"] = "tokens out"
+    for group in _agreeing(found, architecture):
+        rules, model = _title(found, group)
+        names[f"usd:{group[0]}"] = f"$ / 1,000 tasks, {' and '.join(rules)}, {model}"
     measures = [name for name in names if ("plan", name) in rows]
     loop = ["the loop", *(_amount(measure, rows["plan", measure]["loop"]) for measure in measures)]
     table = [["a task takes", *(names[name] for name in measures)], loop]
@@ -245,4 +296,4 @@ def _ratio(row: Mapping[Any, Any]) -> str:
 def _amount(measure: str, value: float) -> str:
     if measure.startswith("usd:"):
         return f"{1000 * value:,.3f}"
-    return f"{value:,.0f}" if measure == "input_tokens" else f"{value:.2f}"
+    return f"{value:,.0f}" if measure.endswith("_tokens") else f"{value:.2f}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -397,7 +399,7 @@ def test_amounts_of_the_loop_are_those_of_its_calls(tmp_path: Path) -> None:
     assert (plan["usd:openai"] < plan["usd:none"]).all()
     text = tables.text(found)
     assert "bot: 50% of the results had to be read by a model for a later call" in text
-    assert "an estimate by the law of plan and loop, no measurement" in text
+    assert "an estimate by the law of plan and loop (results/law.md), no measurement" in text
     amounts = dict(zip(*tables.ways_table(found, "bot")[:2], strict=True))
     assert amounts["$ / 1,000 tasks, no cache, gpt-5-mini"] == f"{1000 * loop['usd:none'].mean():.3f}"
 
@@ -449,15 +451,52 @@ def test_each_trajectory_has_the_prices_of_its_model_where_sheets_have_all_of_th
 def test_the_sentence_has_the_error_that_was_measured_and_says_what_is_left(tmp_path: Path) -> None:
     run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(12)])
     found = plannable(run, ["none"])
-    said = tables.verdict(found, "bot", "none")
+    said, of_output = tables.verdicts(found, "bot")
     rows = [row for row in tables.against_loop(found, "bot").to_dict("records") if row["measure"] == "usd:none"]
     plan, _, program = rows
-    assert f"the law gives a plan {plan['ratio']:.2f} times the dollars of the loop" in said
+    assert f"a plan would cost {plan['ratio']:.2f} times what the loop costs" in said
+    written = found.tasks.groupby("way")["output_tokens"].mean()
+    assert of_output.endswith(f"writes {written['plan']:,.0f} tokens a task, the loop {written['loop']:,.0f}.")
     table = tables.errors().set_index("way")
     errors = table[table["measure"].str.startswith("usd:")]["took_per_predicted"]
     assert f"they took {errors.min():.2f} to {errors.max():.2f} times such an estimate" in said
     assert plan["high"] * errors["plan"].max() > 1 > program["high"] * errors["code"].max()
     assert said.endswith("with such an error and this interval the estimate shows a program cheaper than the loop.")
+
+
+def test_prices_that_agree_share_a_sentence_and_a_column(tmp_path: Path) -> None:
+    """Prompts under 1,024 tokens, which OpenAI's cache never has; Anthropic's prices are others."""
+    found = plannable(run_of(tmp_path, [{"task_id": "1", "messages": messages("1")[1:]}]))
+    said = [each for each in tables.verdicts(found, "bot") if "would cost" in each]
+    assert [re.sub(r".*times, (.*?)\. 1 task is too few to tell more\.", r"\1", each) for each in said] == [
+        "without a cache and under OpenAI's rule at gpt-5-mini's prices",
+        "under Anthropic's rule at claude-sonnet-4-5's prices",
+    ]
+    head, loop, *_ = tables.ways_table(found, "bot")
+    assert head[4:] == [
+        "tokens out",
+        "$ / 1,000 tasks, no cache and OpenAI's rule, gpt-5-mini",
+        "$ / 1,000 tasks, Anthropic's rule, claude-sonnet-4-5",
+    ]
+    assert loop[4] == f"{found.tasks['output_tokens'].iloc[0]:,.0f}"
+    assert "measured / estimated" not in tables.text(found)
+
+
+def test_files_have_the_words_of_the_terminal_and_the_measured_error(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [{"task_id": "1", "messages": messages("1")}])
+    calls = tmp_path / "calls.csv"
+    args = ["plannable", str(run), "--format", "csv", "--calls", str(calls)]
+    done = CliRunner().invoke(group, args, standalone_mode=False)
+    assert done.stdout.endswith("\n")
+    assert calls.read_text().endswith("\n")
+    rows = pd.read_csv(io.StringIO(done.stdout))
+    assert [*rows["way"].unique()] == ["plan", "lean plan", "program"]
+    every = tables.errors()
+    took = every[(every["way"] == "code") & (every["measure"] == "usd:none")]["took_per_predicted"]
+    row = rows[(rows["way"] == "program") & (rows["measure"] == "usd:none")].iloc[0]
+    assert [row["took_min"], row["took_max"]] == [took.min(), took.max()]
+    as_json = CliRunner().invoke(group, ["plannable", str(run), "--format", "json"], standalone_mode=False)
+    assert [each["way"] for each in json.loads(as_json.stdout, parse_constant=pytest.fail)] == rows["way"].tolist()
 
 
 def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) -> None:
@@ -528,7 +567,7 @@ def test_tau_bench(real_data: RealData, tmp_path: Path) -> None:
 def test_a_planner_of_the_same_run_takes_the_place_of_the_estimate(tmp_path: Path) -> None:
     run = bench("react,rewoo", out=tmp_path / "run", questions=6, model="oracle", progress=False).folder
     text = tables.text(plannable(run))
-    assert "the law gives" not in text
+    assert "by the law" not in text
     for line in compare(run).verdicts:
         assert line in text
 

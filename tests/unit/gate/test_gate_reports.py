@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,28 @@ def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown
     assert "| rewoo, sample, oracle | total_tokens max | 1,200.0 | at most 1,040.0 | -15.4% |" in shown
-    assert shown.count("<details>") == shown.count("</details>") == 3
+    titles = re.findall(r"<details><summary>(.*?)</summary>", shown)
+    assert titles == ["questions that grew most", "budgets: 4 figures", "baseline: 2 figures"]
+    assert shown.count("</details>") == 3
+
+
+def test_figures_that_only_the_gate_has_are_explained_below_the_table_that_has_them() -> None:
+    group = Group("rewoo", "sample", "oracle")
+    floor = Check("prefix cache", "pass", group, "cached_input_tokens mean", "", 843.0, 800.0, n=20, least=True)
+    prefix = Check("prefix cache", "fail", group, "shared_prefix_tokens planner", "", 7.0, 693.8, 708.0, 20, least=True)
+    for shown in (verdict_text(Verdict((floor, prefix))), verdict_markdown(Verdict((floor, prefix)))):
+        (counted,) = re.findall(r"^cached_input_tokens: .*as it was counted.*$", shown, re.MULTILINE)
+        (shared,) = re.findall(r"^shared_prefix_tokens: .*$", shown, re.MULTILINE)
+        assert shown.index("843.0") < shown.index(counted) < shown.index("708.0") < shown.index(shared)
+        assert "cacheable_tokens" not in shown
+
+
+def test_a_comment_on_an_incomplete_run_is_one_line_without_its_reason() -> None:
+    verdict = Verdict((), incomplete="last: not recorded: it has 'a\\n\\nsecret plan'", notes=("a note",))
+    assert "secret plan" in verdict_text(verdict)
+    assert verdict_markdown(verdict).splitlines() == [
+        "### Token budgets: the run is incomplete, so nothing was judged; the job's log says why"
+    ]
 
 
 def test_a_name_can_not_break_the_markdown() -> None:

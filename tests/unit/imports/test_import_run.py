@@ -257,7 +257,7 @@ def test_an_import_that_broke_off_can_be_made_again(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_run_is_refused_and_nothing_readable_leaves_none(tmp_path: Path) -> None:
     imported(tmp_path, [record("Oslo", 0, 1.0)])
-    with pytest.raises(UsageError, match="holds another run") as refused:
+    with pytest.raises(UsageError, match=r"has an import of traces\.jsonl already; .* name a new folder") as refused:
         imported(tmp_path, [record("Oslo", 0, 1.0)])
     assert "--resume" not in str(refused.value)
     other = tmp_path / "other"
@@ -312,6 +312,18 @@ def test_the_command_says_what_it_read_what_is_missing_and_what_it_couldnt_read(
     assert result.stdout.splitlines()[0] == f"{out}: 1 trace, read as messages (1)"
     assert "note: no tokens were recorded: they are counted with a tokenizer, and marked as estimated" in result.stdout
     assert result.stderr.startswith("not read: mine.jsonl, line 2: no known format: an object with 'rows'")
+
+
+def test_calls_whose_arguments_are_no_json_are_counted(tmp_path: Path) -> None:
+    traces = [record("Oslo", 0, 1.0), record("Bergen", 0, 1.0), record("Narvik", 0, 1.0)]
+    for trace in traces[:2]:
+        trace["messages"][2]["tool_calls"][0]["function"]["arguments"] = "{bad"
+    path = tmp_path / "traces.json"
+    for some, said in ((traces, "2 calls have"), (traces[1:], "1 call has")):
+        path.write_text(json.dumps(some))
+        args = ["import", str(path), "--out", str(tmp_path / said)]
+        result = CliRunner().invoke(group, args, standalone_mode=False)
+        assert f"note: {said} arguments that aren't JSON: they are kept as one text" in result.stdout.splitlines()
 
 
 def calls_of(done: Imported, kind: str) -> list[dict[str, Any]]:
