@@ -79,6 +79,14 @@ def test_every_command_of_a_page_runs(page: str, server: ModelServer) -> None:
         do(line, server)
 
 
+def test_the_commands_of_the_readme_run(server: ModelServer) -> None:
+    """With the files of docs/compare.md; the first one, which asks the embedded model, has tests of its own."""
+    asked = commands("../README.md")
+    assert len(asked) == 2
+    for number, line in enumerate(asked):
+        do(f"{line} -n 2 --out run{number}", server)
+
+
 @pytest.mark.slow  # after the extra dev is installed
 @pytest.mark.skipif(not HAS_LANGGRAPH, reason="needs langgraph and langchain-openai, as its page says")
 def test_the_langgraph_agent_is_metered_beside_a_plan(server: ModelServer) -> None:
