@@ -89,6 +89,8 @@ class Pair:
     """Whether a world's check is the score of both."""
     done: tuple[int, int] | None = None
     """Rows that a and b have right, of an oracle in a world: then amounts are of those that both have right."""
+    attacked: bool = False
+    """Whether an attacker's text stood in results, which an oracle may obey."""
     tests: int = 0
     """Number of tests of its data set, which Holm's adjustment is for (`adjusted`)."""
 
@@ -191,6 +193,7 @@ def paired(dataset: str, a: tuple[str, Rows], b: tuple[str, Rows], *, oracle: bo
         *(dataset, first, second, questions, total, excluded, oracle, tuple(effects), answered, without_calls),
         checked=checked,
         done=right if oracle and checked else None,
+        attacked="new_calls" in rows_a and not np.isnan(rows_a["new_calls"]).all(),
     )
 
 

@@ -39,7 +39,8 @@ def _said(pair: Pair, pricing: Pricing, under: Sequence[Under]) -> list[tuple[fl
     if pair.done is not None and pair.done[0] != pair.done[1]:
         what = "tasks" if pair.rows == pair.questions else "answers"
         did = f"{pair.a} did {pair.done[0]} of {pair.rows - pair.left_out} {what}, and {pair.b} {pair.done[1]}"
-        said, some = [(0.0, f"Without a mistake {did}, by what their gold calls say.")], "where both did, "
+        line = f"Under attack {did}." if pair.attacked else f"Without a mistake {did}, by what their gold calls say."
+        said, some = [(0.0, line)], "where both did, "
     if tokens := figures.get("total_tokens"):
         said.append((tokens.p_holm, _amount(tokens, pair, some.capitalize(), "took", "tokens")))
     if ratios := _under_prices(pair, under):
