@@ -82,6 +82,11 @@ class ActionPath:
         action = self.actions[number]
         return whole(action) | {each for numbers in action.read.values() for each in numbers}
 
+    def deciders(self, number: int) -> set[int]:
+        """The actions whose results decide that an action is made: none where the task does."""
+        action = self.actions[number]
+        return set() if action.decided == "task" else set(action.after)
+
     def before(self, number: int) -> set[int]:
         """The actions that must be made before this one or beside it, since one of the two changes state."""
         action = self.actions[number]
@@ -96,7 +101,7 @@ class ActionPath:
         for number, action in enumerate(self.actions):
             read = {each for numbers in action.read.values() for each in numbers}
             known_here = whole(action) | (read if has_reader else set()) | self.before(number)
-            known_later = set(action.after) | (set() if has_reader else read)
+            known_later = self.deciders(number) | (set() if has_reader else read)
             least = 0 if action.decided == "task" else 1
             stages.append(
                 max([least, *(stages[each] for each in known_here), *(stages[each] + 1 for each in known_later)])
@@ -107,7 +112,7 @@ class ActionPath:
         """Whether a program written in advance can have each action."""
         can: list[bool] = []
         for number, action in enumerate(self.actions):
-            needs = self.sources(number) | set(action.after) | self.before(number)
+            needs = self.sources(number) | self.deciders(number) | self.before(number)
             can.append(action.decided != "loop" and all(can[each] for each in needs))
         return can
 
@@ -118,7 +123,7 @@ class ActionPath:
             if done[number]:
                 continue
             read = {each for numbers in action.read.values() for each in numbers}
-            seen = read | set(action.after) | (set() if references else whole(action))
+            seen = read | self.deciders(number) | (set() if references else whole(action))
             beside = self.before(number) | whole(action)
             if all(done[each] for each in seen) and all(done[each] or each in turn for each in beside):
                 turn.append(number)
@@ -268,8 +273,7 @@ class ActionWriter(Writer):
         return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items, start=1))
 
     def _may_foresee(self, number: int) -> bool:
-        action, done = self._path.actions[number], self._done
-        return action.decided == "task" or all(done[each] for each in action.after)
+        return all(self._done[each] for each in self._path.deciders(number))
 
     def _program_turn(self) -> str:
         if self.is_over:

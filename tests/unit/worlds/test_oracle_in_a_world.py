@@ -94,6 +94,22 @@ def test_whole_results_are_passed_on_within_a_turn_with_references() -> None:
     assert path.stages(has_reader=False) == [0, 0]
 
 
+@pytest.mark.parametrize("architecture", ["rewoo", "rewoo-json", "react-native"])
+async def test_a_call_that_the_task_decides_waits_for_no_result_but_those_that_it_takes(
+    tmp_path: Path, architecture: str
+) -> None:
+    (tmp_path / "line.py").write_text(LINE, "utf-8")
+    (tmp_path / "rows.json").write_text(ROWS.replace('{"stop": "#1"}', '{"stop": "#1"}, "after": [1]'), "utf-8")
+    results = await evaluate(
+        str(tmp_path / "rows.json"), architecture, model="oracle", world=str(tmp_path / "line.py"), progress=False
+    )
+    assert results.to_frame()["exact_match"].tolist() == [True, True]
+    actions = (GoldAction("look", {"x": 1}), GoldAction("look", {"x": 2}, after=(0,)))
+    path = ActionPath(Example("e", "q", (), actions=actions))
+    assert path.next_actions([False, False]) == [0, 1]
+    assert path.stages(has_reader=False) == [0, 0]
+
+
 LINE = """
 from rewoo_bench import changes_state
 
