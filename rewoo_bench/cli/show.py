@@ -51,8 +51,9 @@ def show_command(run: Path, question: str | None, systems: tuple[str, ...], unan
 def _examples(run: Path) -> str:
     """Commands that show the first questions of a run, each with its text."""
     columns = question_table(load(run)).columns
-    lines = zip(columns["ids"][:_SHOWN], columns["questions"], strict=False)
-    commands = ((f"  rewoo-bench show {shlex.quote(str(run))} {shlex.quote(id_)}", text) for id_, text in lines)
+    texts = dict(zip(columns["ids"], columns["questions"], strict=True))  # trials have the same
+    first = list(texts.items())[:_SHOWN]
+    commands = ((f"  rewoo-bench show {shlex.quote(str(run))} {shlex.quote(id_)}", text) for id_, text in first)
     return "\n".join(
         f"{command}   # {excerpt(' '.join(text.split()))}" if text else command for command, text in commands
     )

@@ -26,7 +26,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, is_unused, open_journal
+from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, has_no_finished, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest, resume_command
 from rewoo_bench.runs.reach import reach_of
@@ -139,6 +139,10 @@ def check_new(folder: Path) -> None:
                     f"--out: {str(folder)!r} has an import of {files} already; read that one, or name a new folder"
                 )
             cap = manifest.reached_cap
+            # A run that is going on, or was killed, is `running`.
+            if manifest.status == "incomplete" and not cap and has_no_finished(folder / JOURNAL_FILE):
+                what = "which has no finished question; delete that folder, or choose a new one"
+                raise UsageError(f"--out: {str(folder)!r} holds another run, {what}")
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
         go_on = f"continue that run with {resume_command(folder)}{another}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")

@@ -201,6 +201,15 @@ def test_without_a_question_the_first_ones_are_named(capsys: pytest.CaptureFixtu
     assert f"rewoo-bench show {GOLDEN} {row['example_id']}   # {row['question'][:20]}" in err
 
 
+def test_a_question_of_several_trials_is_named_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--arch", "rewoo", "--model", "oracle", "-n", "2", "--trials", "3", "--out", str(tmp_path / "run"),
+              "--no-report", "--no-progress"])  # fmt: skip
+    capsys.readouterr()
+    named = [line.split()[3] for line in show(capsys, str(tmp_path / "run"))[2].splitlines()[1:]]
+    assert named == load(tmp_path / "run")["example_id"].unique().tolist()
+
+
 def test_an_id_within_the_id_of_a_joined_task_finds_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(GOLDEN, run)

@@ -376,6 +376,15 @@ def is_unused(path: Path) -> bool:
         return False
 
 
+def has_no_finished(path: Path) -> bool:
+    """Whether a journal shows that no question was finished."""
+    try:
+        with closing(connect_to_read(path)) as database:
+            return not JournalReader(database).finished()
+    except (OSError, DataError, JournalError):
+        return False
+
+
 def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, int, Spent]:
     """A connection to write with, and number and cost of the calls that the journal has. Raises `DataError`."""
     calls, spent = 0, Spent()
