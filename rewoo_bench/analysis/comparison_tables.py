@@ -37,6 +37,7 @@ from rewoo_bench.config.names import score_name
 from rewoo_bench.text.escaping import latex, plain_line, plain_markdown
 from rewoo_bench.text.json_text import with_finite_numbers
 from rewoo_bench.text.tables import csv_text, markdown_table, text_table
+from rewoo_bench.text.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -402,14 +403,18 @@ def render_comparison(comparison: Comparison, form: ComparisonFormat) -> str:
             lines = [f"% {plain_line(table.title)}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header]
             lines += [r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         shown.append("\n".join(lines))
-    paste = "\n".join(to_paste(comparison.systems)) if form == "terminal" else ""
-    return "\n\n".join(part for part in (said, warnings, *shown, below, paste) if part)
+    short, end = "\n".join(_short_table(comparison.systems)), ""
+    if form == "markdown":
+        shown.insert(0, short)
+    elif form == "terminal":
+        end = f"to paste:\n\n{short}" if short else "to paste: --format markdown"
+    return "\n\n".join(part for part in (said, warnings, *shown, below, end) if part)
 
 
-def to_paste(systems: Sequence[System]) -> list[str]:
-    """A Markdown table of at most eight lines for a letter or an issue; of more systems how to have all tables."""
+def _short_table(systems: Sequence[System]) -> list[str]:
+    """A Markdown table of at most eight lines for a letter or an issue; nothing of more systems."""
     if len(systems) > _MOST_PASTED:
-        return ["to paste: --format markdown"]
+        return []
     several = len({each.summary.heading for each in systems}) > 1
     rows = [["architecture", "n", "right", "tokens", "calls", "$ per 1000"]]
     for each in systems:
@@ -423,7 +428,7 @@ def to_paste(systems: Sequence[System]) -> list[str]:
         )
         label = f"{each.label}, {of.heading}" if several else each.label
         rows.append([label, f"{of.exact_match.n or of.questions:,}", right, *counts])
-    return ["to paste:", "", *markdown_table(rows)]
+    return markdown_table(rows)
 
 
 def _html_table(table: TitledTable) -> str:
@@ -445,6 +450,7 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("; ".join(filter(None, [f"{each.asked}: {each.brief or each.under}", each.note, *own])))
     if comparison.under:
         lines.append(f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same")
+    lines += _of_done(comparison.pairs)
     lines += count_notes(each.summary for each in comparison.systems)
     if DETECTABLE in cells:
         lines.append(f"{DETECTABLE}: a difference that four of five such comparisons would show")
@@ -452,3 +458,15 @@ def notes(comparison: Comparison) -> list[str]:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
         lines.append(f"p: adjusted for {size} tests (Holm); how it is made: results/statistics.md")
     return lines
+
+
+def _of_done(pairs: Sequence[Pair]) -> list[str]:
+    """How many questions ratios are of, in a world that an oracle acts in, where that isn't all."""
+    some = dict[str, str]()
+    for pair in pairs:
+        n = next((effect.interval.n for effect in pair.figures if effect.measure == "total_tokens"), 0)
+        if pair.done is not None and 0 < n < pair.questions:
+            some[f"{pair.b} / {pair.a}"] = f"the {n:,} of {counted(pair.questions, 'question')} that both did"
+    if len(some) == len(pairs) and len(set(some.values())) == 1:
+        return [f"ratios are of {next(iter(some.values()))}"]
+    return [f"ratios of {name} are of {of}" for name, of in some.items()]

@@ -19,7 +19,7 @@ from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comparison, tables
 from rewoo_bench.analysis.prices import Pricing
 from rewoo_bench.analysis.summary_tables import legend
-from rewoo_bench.config.names import ORACLE_ACCURACY
+from rewoo_bench.config.names import ORACLE_ACCURACY, SOLVED
 
 ROOT = Path(__file__).parents[3]
 
@@ -124,8 +124,29 @@ def test_the_last_lines_are_a_table_to_paste_of_at_most_eight_lines() -> None:
     assert header == "| architecture | n | right | tokens | calls | $ per 1000 |"
     assert rewoo.startswith("| rewoo, openai/small_1 | 6 | 50% | 1,142 |")
     assert "| an oracle's |" in react
+    markdown = render_comparison(compare(frame(system(), system("react"))), "markdown")
+    assert next(line for line in markdown.splitlines() if line.startswith("|")) == header  # its first table
     many = compare(frame(*(system(f"r{n}") for n in range(7))))
     assert str(many).endswith("to paste: --format markdown")
+    assert header not in render_comparison(many, "markdown")
+
+
+def test_a_note_says_how_many_questions_the_ratios_of_a_world_are_of() -> None:
+    world = {A: manifest(A, dataset__scoring=SOLVED)}
+
+    def noted(*matches: str) -> list[str]:
+        made = compare(
+            frame(*(system(f"r{n}", each, model="oracle") for n, each in enumerate(matches))), manifests=world
+        )
+        assert all(pair.done is not None for pair in made.pairs)
+        return [note for note in json.loads(render_comparison(made, "json"))["notes"] if note.startswith("ratios")]
+
+    assert noted("111100", "111111") == ["ratios are of the 4 of 6 questions that both did"]
+    assert noted("111111", "111111") == []
+    assert noted("111110", "111111", "111101") == [
+        "ratios of r1 / r0 are of the 5 of 6 questions that both did",
+        "ratios of r2 / r0 are of the 4 of 6 questions that both did",
+    ]
 
 
 def test_a_file_of_ones_own_is_named_in_headings() -> None:
