@@ -26,10 +26,11 @@ from rewoo_bench.types import ToolCall
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE, NOTEBOOK = DOCS / "homework.md", DOCS / "homework.ipynb"
+PAGE, NOTEBOOK = DOCS / "homework.md", DOCS / "homework" / "homework.ipynb"
 FILES = {"csv": "questions.csv", "python": "tools.py"}
 """In the order of the page."""
 has_kernel = pytest.mark.skipif(find_spec("nbclient") is None, reason="needs nbclient and ipykernel (the extra dev)")
+NAMES = {"rewoo-json": "ReWOO", "react-native": "ReAct", "plan-execute": "plan-and-execute"}
 ONE_CALL, TWO_IN_SEQUENCE = "1", "4"
 """Ids of questions."""
 
@@ -47,7 +48,7 @@ def executed(folder: Path, changed: Mapping[str, str] = {}) -> Any:
     import nbclient
     import nbformat
 
-    shutil.copytree(DOCS / "homework", folder / "homework")
+    shutil.copytree(DOCS / "homework", folder, ignore=shutil.ignore_patterns("results"))
     text = NOTEBOOK.read_text(encoding="utf-8")
     for before, after in changed.items():
         assert before in text
@@ -114,11 +115,21 @@ class Model:
 def test_one_cell_changes_the_model(tmp_path: Path) -> None:
     with ModelServer(Model()) as server:
         own = {'MODEL = \\"oracle\\"': 'MODEL = \\"openai/mine\\"', "OPTIONS = {}": f"OPTIONS = {_options(server)}"}
+        own["plt.show()"] = 'plt.show()\\n",\n    "print(figure.get_suptitle())'
         notebook = executed(tmp_path / "run", own)
         rows = _is_of_its_rows(notebook, tmp_path / "run")
         assert rows["llm_calls"].sum() == len(server.books)
         assert rows["total_tokens"].sum() == server.totals().input_tokens + server.totals().output_tokens
-    assert "openai/mine" in texts(notebook)[-1]
+    said = texts(notebook)[-1]
+    assert "openai/mine" in said
+    assert said.count("too close to call") >= 2  # right answers, of both pairs
+    assert not any(name in said for name in NAMES)
+    title = texts(notebook)[-2]
+    shown = re.findall(r"^(\S+) took about (\S+) times the tokens of ReWOO", said, re.MULTILINE)
+    assert shown or title == "Tokens are too close to call\n"
+    for name, times in shown:
+        less, more = (name, "ReWOO") if float(times) < 1 else ("ReWOO", name)
+        assert re.search(rf"{less} took fewer tokens than .*{more}", title)
 
 
 def _options(server: ModelServer) -> str:
@@ -140,15 +151,17 @@ def _is_of_its_rows(notebook: Any, folder: Path) -> pd.DataFrame:
     for name in rows["architecture"].unique():
         own = rows[rows["architecture"] == name]
         tokens, calls, right = own["total_tokens"].mean(), own["llm_calls"].mean(), int(own["exact_match"].sum())
-        row = shown[name]
+        row = shown[NAMES[name]]
         assert (int(row["answers"]), int(row["right"])) == (15, right)
         assert row["right, each trial"] == ", ".join(f"{n}" for n in own.groupby("trial")["exact_match"].sum())
         assert float(row["tokens"]) == pytest.approx(tokens, abs=0.005)
         assert float(row["model calls"]) == pytest.approx(calls, abs=0.005)
         spread = own.groupby("trial")["total_tokens"].mean().std()
         assert float(row["spread of tokens"]) == pytest.approx(spread, abs=0.005)
-        assert f"{name} was right in {right} of 15 answers." in said
-        assert f"It took {tokens:,.0f} tokens and {calls:.1f} model calls per question." in said
+        assert f"{NAMES[name]} was right in {right} of 15 answers" in said or f"{NAMES[name]} in {right}" in said
+        assert f"{tokens:,.0f}" in re.findall(r"Per question they took (.*) tokens\.", said)[0]
+    spans = rows.groupby(["architecture", "trial"])["exact_match"].sum().groupby(level=0).agg(["min", "max"])
+    assert f"the right answers differed by at most {(spans['max'] - spans['min']).max()}." in said
     return rows
 
 
