@@ -141,7 +141,8 @@ def check_new(folder: Path) -> None:
             cap = manifest.reached_cap
             # A run that is going on, or was killed, is `running`.
             if manifest.status == "incomplete" and not cap and has_no_finished(folder / JOURNAL_FILE):
-                what = "which has no finished question; delete that folder, or choose a new one"
+                go_on = f"{resume_command(folder)} uses calls that it has paid for"
+                what = f"which has no finished question; delete that folder, or choose a new one; {go_on}"
                 raise UsageError(f"--out: {str(folder)!r} holds another run, {what}")
         another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
         go_on = f"continue that run with {resume_command(folder)}{another}"
