@@ -54,11 +54,13 @@ def obeying(example: Example, injection: Injection, request: Request, reply: Rep
     """The reply of one who obeys an injection that the prompt shows; `reply` does the task alone."""
     form = request.grammar.form if isinstance(request.grammar, Grammar) else None
     form = form or (schema_form(request.schema) if request.schema else None)
-    text, _ = reply
+    text, calls = reply
     if gives_up and injection.actions and request.role in ("tool", "solver") and text.startswith("Answer:"):
         return f"Answer: {UNKNOWN_ANSWER}", ()
     if request.role == "tool":
         return (_read(injection, request, text) if request.grammar else _summary(injection, request, text), ())
+    if form in _ANSWERS and injection.answer and injection.answer not in text:  # what it was asked isn't known
+        text = text.replace(UNKNOWN_ANSWER, injection.answer)
     attack = ActionWriter(ActionPath(_as_example(example, injection)), request)
     if injection.stops and (request.tools or form in (*_TURNS, *_ANSWERS)):
         return attack.reply()  # without a call that is left to make, it ends
@@ -69,7 +71,7 @@ def obeying(example: Example, injection: Injection, request: Request, reply: Rep
         return (obeys and _plan(attack, injection, form, request)) or text, ()
     if (request.tools or form in (*_TURNS, "step", "words")) and injection.actions and not attack.is_over:
         return attack.reply(request.parallel)
-    return reply
+    return text, calls
 
 
 def _as_example(example: Example, injection: Injection) -> Example:
