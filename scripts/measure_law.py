@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rewoo_bench import evaluate, load
 from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Design, Sizes, Task, cost, estimate, large_tie
+from rewoo_bench.analysis.law import ARCHITECTURES, DESIGNS, MOST_DEPTH, Design, Sizes, Task, cost, estimate, large_tie
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.evaluation.folder import Result, Results
@@ -48,22 +48,15 @@ ERRORS, PAGE = ROOT / "results" / "law.csv", ROOT / "results" / "law.md"
 SIZES = ROOT / "rewoo_bench" / "analysis" / "law_sizes.toml"
 WHOLE = "slot_tokens=99999&map_tokens=999999"
 SEEN = "observation_tokens=99999&tools=Search"
+LOOPS = ("loop", "loop-one", "loop-references", "react")
 NAMES: dict[Design, str] = {
-    "loop": f"react-native?{SEEN}",
-    "loop-one": f"react-native?{SEEN}&parallel=no",
-    "loop-references": f"react-native?{SEEN}&references=true",
-    "react": f"react?{SEEN}&max_exemplars=0",
-    "plan": f"rewoo-json?{WHOLE}",
-    "plan-unread": f"rewoo-json?{WHOLE}&solver_evidence=unread",
-    "rewoo": f"rewoo?{WHOLE}&max_exemplars=0",
-    "rewoo-unread": f"rewoo?{WHOLE}&max_exemplars=0&solver_evidence=unread",
-    "code": f"rewoo-code?{WHOLE}&max_exemplars=0",
+    design: f"{name}{'&' if '?' in name else '?'}{SEEN if design in LOOPS else WHOLE}"
+    for design, name in ARCHITECTURES.items()
 }
 PRICES = ("none:gpt-5-mini", "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5")
 TIES = (*PRICES[:1], "openai:gpt-4o", "google:gemini-2.5-flash", *PRICES[1:])
 LEAN = ("plan-unread", "rewoo-unread", "code")
 READER = count_prompt([Message("system", load_architecture("rewoo", style="multihop").tool_prompts["LLM"])])
-LOOPS = ("loop", "loop-one", "loop-references", "react")
 
 
 @dataclass(frozen=True)
