@@ -399,15 +399,19 @@ class Estimate:
         return self.costs["loop"].usd / self.costs["plan"].usd
 
     @property
+    def ends_with_loop(self) -> bool:
+        """Whether the loop is cheaper than the plan at `MOST_DEPTH` look-ups; then there is no `tie`."""
+        deepest = replace(self.task, depth=MOST_DEPTH)
+        return _ahead(deepest, self.tariff, tools_as_billed=self.tools_as_billed) < 0
+
+    @property
     def sentence(self) -> str:
         """Which design is cheapest, what the others cost, and from how many look-ups on the plan beats the loop."""
         said = said_of({design: each.usd for design, each in self.costs.items()})
         loop, plan = ARCHITECTURES["loop"], ARCHITECTURES["plan"]
         if self.tie is not None:
             return f"{said} From about {two_digits(self.tie)} look-ups in sequence on, {plan} costs less than {loop}."
-        deepest = replace(self.task, depth=MOST_DEPTH)
-        ends_with_loop = _ahead(deepest, self.tariff, tools_as_billed=self.tools_as_billed) < 0
-        less, more = (loop, plan) if ends_with_loop else (plan, loop)
+        less, more = (loop, plan) if self.ends_with_loop else (plan, loop)
         return f"{said} With more look-ups {less} costs less than {more}."
 
     def to_frame(self) -> pd.DataFrame:

@@ -244,6 +244,12 @@ def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
     strands, tariff = Task(depth=2, breadth=3, page=300), named_tariff("none")
     one_a_turn, plan = (cost(design, strands, tariff).total_tokens for design in ("loop-one", "plan"))
     assert one_a_turn == pytest.approx(2 * plan, rel=0.1)
+    for model in ("haiku", "opus"):
+        rule = named_tariff(f"anthropic:claude-{model}-4-5").rule
+        assert rule
+        assert f"cache nothing below {rule.minimum_prefix_tokens:,} tokens" in PAGE
+    weak = ("anthropic:claude-haiku-4-5", "anthropic:claude-opus-4-5", "openai:gpt-4o")
+    assert all(estimate(name, depth=6, page=800, tools=12).ratio > 1 for name in weak)
     of_tools = [estimate("none", depth=4, page=300, tools=tools).ratio for tools in (1, 10, 50)]
     assert of_tools == sorted(of_tools)
     one, ten, fifty = (estimate("openai", depth=4, page=300, tools=tools).ratio for tools in (1, 10, 50))
