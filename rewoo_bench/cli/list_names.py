@@ -62,7 +62,11 @@ def sheet_list() -> str:
     for name, sheet in sheets.items():
         for model, prices in sheet.models.items():
             rule = sheet.cache[prices.cache] if prices.cache else None
-            terms = [rule.kind, f"{rule.minimum_prefix_tokens or 0:,}"] if rule else ["-", "-"]
+            terms = (
+                [rule.kind, f"{rule.minimum_prefix_tokens:,}" if rule.minimum_prefix_tokens else "-"]
+                if rule
+                else ["-", "-"]
+            )
             amounts = (prices.input, prices.output, prices.cache_read, prices.cache_write)
             shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
             cells.append([f"{name}:{model}", *shown, *terms])
