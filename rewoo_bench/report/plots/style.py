@@ -8,6 +8,7 @@ series_styles(["rewoo", "mine"])["rewoo"].colour    # "#0072B2", wherever it is 
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -199,11 +200,12 @@ class SeriesStyle:
     marker: str
 
     def wrapped(self, width: int) -> str:
-        """The name on up to five lines of at most `width` characters, its options broken at ? and &; a longer one
-        loses its end."""
-        apart = self.name.replace("?", "? ").replace("&", "& ")
+        """The name on up to five lines of at most `width` characters, broken behind ? and & where it has options, and
+        behind = in a long one; a longer name loses its end."""
+        pieces = re.findall("[^?&]+[?&]?|[?&]", self.name)
+        apart = " ".join(piece if len(piece) <= width else piece.replace("=", "= ") for piece in pieces)
         lines = textwrap.wrap(apart, width, max_lines=5, placeholder="…")
-        return "\n".join(line.replace("? ", "?").replace("& ", "&") for line in lines) or self.name
+        return "\n".join(re.sub("([?&=]) ", r"\1", line) for line in lines) or self.name
 
 
 _LOOKS = {
