@@ -26,7 +26,18 @@ from numpy.typing import NDArray
 
 from rewoo_bench import evaluate, load
 from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Design, Sizes, Task, cost, estimate, large_tie
+from rewoo_bench.analysis.law import (
+    ARCHITECTURES,
+    DESIGNS,
+    MOST_DEPTH,
+    Design,
+    Estimate,
+    Sizes,
+    Task,
+    cost,
+    estimate,
+    large_tie,
+)
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.evaluation.folder import Result, Results
@@ -48,22 +59,16 @@ ERRORS, PAGE = ROOT / "results" / "law.csv", ROOT / "results" / "law.md"
 SIZES = ROOT / "rewoo_bench" / "analysis" / "law_sizes.toml"
 WHOLE = "slot_tokens=99999&map_tokens=999999"
 SEEN = "observation_tokens=99999&tools=Search"
+LOOPS = ("loop", "loop-one", "loop-references", "react")
 NAMES: dict[Design, str] = {
-    "loop": f"react-native?{SEEN}",
-    "loop-one": f"react-native?{SEEN}&parallel=no",
-    "loop-references": f"react-native?{SEEN}&references=true",
-    "react": f"react?{SEEN}&max_exemplars=0",
-    "plan": f"rewoo-json?{WHOLE}",
-    "plan-unread": f"rewoo-json?{WHOLE}&solver_evidence=unread",
-    "rewoo": f"rewoo?{WHOLE}&max_exemplars=0",
-    "rewoo-unread": f"rewoo?{WHOLE}&max_exemplars=0&solver_evidence=unread",
-    "code": f"rewoo-code?{WHOLE}&max_exemplars=0",
+    design: f"{name}{'&' if '?' in name else '?'}{SEEN if design in LOOPS else WHOLE}"
+    for design, name in ARCHITECTURES.items()
 }
 PRICES = ("none:gpt-5-mini", "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5")
 TIES = (*PRICES[:1], "openai:gpt-4o", "google:gemini-2.5-flash", *PRICES[1:])
+CACHED = (*PRICES, "openai:gpt-4o", "anthropic:claude-haiku-4-5", "anthropic:claude-opus-4-5")
 LEAN = ("plan-unread", "rewoo-unread", "code")
 READER = count_prompt([Message("system", load_architecture("rewoo", style="multihop").tool_prompts["LLM"])])
-LOOPS = ("loop", "loop-one", "loop-references", "react")
 
 
 @dataclass(frozen=True)
@@ -351,9 +356,17 @@ takes a field of a long result, a plan in JSON must have it read. A plan written
 
 From this many calls on the plan is cheaper, where a model reads each result. With very long results the number is \
 2 / r, where r is the price of cached input divided by that of fresh input. It is less where writing to the cache \
-costs; there the plan also wins for a single call. "None" means no such number up to {most}.
+costs; there the plan also wins for a single call. "Never" means no such number up to {most}; "always" means that the \
+plan is cheaper from the first call on.
 
 {ties}
+
+## Weak caches
+
+Some models cache nothing below a long prompt, and gpt-4o takes half for cached input. The ratios are of six calls \
+with results of 800 tokens and twelve tools.
+
+{weak}
 
 ## Tools as billed
 
@@ -389,6 +402,7 @@ def page(table: pd.DataFrame) -> str:
             *([f"{depth}", *_ratios(short, depth, reads=False)] for depth in DEPTHS),
         ],
         "ties": _ties(),
+        "weak": _weak_caches(),
         "billed": _tools_as_billed(),
         "errors": _errors(table),
     }
@@ -421,11 +435,23 @@ def _changes(columns: Sequence[tuple[int, str]]) -> list[list[str]]:
 def _ties() -> list[list[str]]:
     """From how many calls on the plan is cheaper, by price."""
     cells = [["price", *(f"{page:,}" for page in PAGES), "very long"]]
-    for name in TIES:
-        tariff = named_tariff(name)
-        ties = [estimate(name, depth=4, page=page).tie for page in PAGES]
-        shown = ["none" if each is None else f"{each:.1f}" for each in ties]
-        cells.append([tariff.name, *shown, f"{large_tie(tariff):.1f}"])
+    for found in ([estimate(name, depth=4, page=page) for page in PAGES] for name in TIES):
+        cells.append([found[0].prices, *map(_tie, found), f"{large_tie(found[0].tariff):.1f}"])
+    return cells
+
+
+def _tie(of: Estimate) -> str:
+    return f"{of.tie:.1f}" if of.tie is not None else "never" if of.ends_with_loop else "always"
+
+
+def _weak_caches() -> list[list[str]]:
+    """The ratio by what a cache wants and takes, cheapest loop first."""
+    found = sorted((estimate(name, depth=6, page=800, tools=12) for name in CACHED), key=lambda each: each.ratio)
+    cells = [["price", "cached from", "cached input costs", "loop / plan"]]
+    for each in found:
+        rule, share = each.tariff.rule, each.tariff.cache_read / each.tariff.input
+        terms = [f"{rule.minimum_prefix_tokens:,} tokens", f"{share:.0%}"] if rule else ["never", "100%"]
+        cells.append([each.prices, *terms, f"{each.ratio:.2f}"])
     return cells
 
 
@@ -440,7 +466,7 @@ def _tools_as_billed() -> list[list[str]]:
                 for page in pages
             ]
             ratios = ["/".join(f"{each.ratio:.2f}" for each in pair) for pair in pairs]
-            ties = ["/".join("none" if each.tie is None else f"{each.tie:.1f}" for each in pair) for pair in pairs]
+            ties = ["/".join(map(_tie, pair)) for pair in pairs]
             cells.append([named_tariff(name).rule_name.removesuffix("'s rule"), str(tools), *ratios, *ties])
     return cells
 

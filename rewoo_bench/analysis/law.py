@@ -3,7 +3,7 @@
     task = Task(depth=4, page=1500)
     requests("loop", task)                              # 5 requests, each with all results so far
     cost("plan", task, tariff).usd                      # dollars under a price and its cache rule
-    estimate(depth=4, page=1500).sentence               # which is cheaper, and from where on the plan is
+    estimate(depth=4, page=1500).sentence               # which design is cheapest, and what the others cost
 
 A task has `breadth` strands of `depth` look-ups, each of which needs the one before, and an answer. With results that
 outweigh all else and one strand, and input that costs r times as much where it is cached,
@@ -30,7 +30,7 @@ import numpy as np
 
 from rewoo_bench.analysis.call_costs import cached_tokens
 from rewoo_bench.analysis.prices import EXAMPLE
-from rewoo_bench.analysis.verdict import two_digits
+from rewoo_bench.analysis.verdict import listed, two_digits
 from rewoo_bench.config.price_sheets import Tariff, ToolBilling, named_tariff
 from rewoo_bench.errors import UsageError, unknown
 
@@ -42,6 +42,18 @@ Design = Literal["loop", "loop-one", "loop-references", "react", "plan", "plan-u
 use each other's results; react: text, one call a turn. plan: JSON, its solver sees every result; plan-unread: those
 that no step has read; rewoo, rewoo-unread: the same as text. code: a program, which prints what no step has read."""
 DESIGNS: tuple[Design, ...] = get_args(Design)
+ARCHITECTURES: Mapping[Design, str] = {
+    "loop": "react-native",
+    "loop-one": "react-native?parallel=no",
+    "loop-references": "react-native?references=true",
+    "react": "react?max_exemplars=0",
+    "plan": "rewoo-json",
+    "plan-unread": "rewoo-json?solver_evidence=unread",
+    "rewoo": "rewoo?max_exemplars=0",
+    "rewoo-unread": "rewoo?max_exemplars=0&solver_evidence=unread",
+    "code": "rewoo-code?max_exemplars=0",
+}
+"""What `--arch` calls a design."""
 _NAME = 5
 """Tokens of a title or an id."""
 
@@ -334,16 +346,52 @@ def _ahead(task: Task, tariff: Tariff, loop: Design = "loop", plan: Design = "pl
     return math.log(loop_usd / plan_usd)
 
 
+def compared(task: Task) -> tuple[Design, ...]:
+    """The designs that an estimate weighs: those of hosted models that differ for a task.
+
+    Where a model has to read each result, no turn can use its own results; where it hasn't to, nothing is read.
+    """
+    return ("loop", "plan", "plan-unread", "code") if task.reads else ("loop", "loop-references", "plan", "code")
+
+
+def said_of(costs: Mapping[Design, float]) -> str:
+    """Which design is cheapest, and what the others cost beside it: one or two sentences from dollars of a task."""
+    cheapest, *others = sorted(costs, key=costs.__getitem__)
+    times = {each: two_digits(costs[each] / costs[cheapest]) for each in others}
+    same = [ARCHITECTURES[each] for each in others if float(times[each]) == 1]
+    dearer = [each for each in others if float(times[each]) > 1]
+    said = f"{ARCHITECTURES[cheapest]} is cheapest, at about ${two_digits(1000 * costs[cheapest])} for 1,000 tasks"
+    if same:
+        said += f"; {listed(same)} cost{'' if len(same) > 1 else 's'} about the same"
+    if not dearer:
+        return f"{said}."
+    low, high = times[dearer[0]], times[dearer[-1]]
+    if len(dearer) == 1:
+        return f"{said}. {ARCHITECTURES[dearer[0]]} costs about {low} times as much."
+    if low == high:
+        return f"{said}. The others cost about {low} times as much."
+    return f"{said}. The others cost {low} to {high} times as much; {ARCHITECTURES[dearer[-1]]} costs the most."
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """What each design costs for a task, at one price."""
+    """What the designs that a task can have (`compared`) cost at one price.
+
+    `sentence` says which is cheapest, `to_frame` has the numbers, `ratio` and `tie` are of the loop and the plan, and
+    `prices` names the price.
+    """
 
     task: Task
     tariff: Tariff
     costs: Mapping[Design, Cost]
     tie: float | None
-    """Look-ups in sequence from which on the plan is cheaper than the loop."""
+    """Look-ups in sequence from which on the plan (`rewoo-json`) is cheaper than the loop (`react-native`)."""
     tools_as_billed: bool = False
+
+    @property
+    def prices(self) -> str:
+        """`gpt-5-mini's prices under OpenAI's rule`; the numbers are in `tariff`."""
+        return self.tariff.name
 
     @property
     def ratio(self) -> float:
@@ -351,28 +399,28 @@ class Estimate:
         return self.costs["loop"].usd / self.costs["plan"].usd
 
     @property
-    def sentence(self) -> str:
-        """Which is cheaper, and from how many look-ups on the plan is."""
-        times = two_digits(self.ratio)
-        said = f"The plan is cheaper: the loop costs about {times} times as much."
-        if self.ratio < 1:
-            said = f"The loop is cheaper: it costs about {times} times as much as the plan."
-        if float(times) == 1:
-            said = "Loop and plan cost about the same."
-        if self.tie is not None:
-            return f"{said} From about {two_digits(self.tie)} look-ups in sequence on, the plan is cheaper."
+    def ends_with_loop(self) -> bool:
+        """Whether the loop is cheaper than the plan at `MOST_DEPTH` look-ups; then there is no `tie`."""
         deepest = replace(self.task, depth=MOST_DEPTH)
-        ends_with_loop = _ahead(deepest, self.tariff, tools_as_billed=self.tools_as_billed) < 0
-        stays = ends_with_loop == (self.ratio < 1)
-        return f"{said} With more look-ups {'it stays so' if stays else 'the loop is cheaper'}."
+        return _ahead(deepest, self.tariff, tools_as_billed=self.tools_as_billed) < 0
+
+    @property
+    def sentence(self) -> str:
+        """Which design is cheapest, what the others cost, and from how many look-ups on the plan beats the loop."""
+        said = said_of({design: each.usd for design, each in self.costs.items()})
+        loop, plan = ARCHITECTURES["loop"], ARCHITECTURES["plan"]
+        if self.tie is not None:
+            return f"{said} From about {two_digits(self.tie)} look-ups in sequence on, {plan} costs less than {loop}."
+        less, more = (loop, plan) if self.ends_with_loop else (plan, loop)
+        return f"{said} With more look-ups {less} costs less than {more}."
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each design: model calls, those in sequence, tokens, and dollars of 1,000 tasks."""
+        """A row for each design, by its `--arch`: model calls, those in sequence, tokens, dollars of 1,000 tasks."""
         import pandas as pd  # 0.3 s, which a sentence doesn't need
 
         names = ("calls", "in_sequence", "input_tokens", "cached_tokens", "output_tokens", "total_tokens")
         rows = {
-            design: {**{name: getattr(each, name) for name in names}, "usd_of_1000": 1000 * each.usd}
+            ARCHITECTURES[design]: {**{name: getattr(each, name) for name in names}, "usd_of_1000": 1000 * each.usd}
             for design, each in self.costs.items()
         }
         return pd.DataFrame.from_dict(rows, orient="index")
@@ -381,8 +429,9 @@ class Estimate:
 def estimate(prices: str = EXAMPLE, *, tools_as_billed: bool = False, **shape: Any) -> Estimate:
     """What a task of this shape costs in each design. `shape` are fields of `Task`: depth=6, page=2000, reads=True.
 
-    `prices` is a price by its name, as `compare --prices` takes it. Tools are what their JSON counts, and schemas are
-    free; with `tools_as_billed` they are what the provider bills (`[tools]` of its sheet). Raises `UsageError`.
+    `prices` is a price by its name, as `compare --prices` takes it; the result has it as `prices` and `tariff`. Tools
+    are what their JSON counts, and schemas are free; with `tools_as_billed` they are what the provider bills (`[tools]`
+    of its sheet). Raises `UsageError`.
     """
     known = {each.name for each in fields(Task)}
     if wrong := next((name for name in shape if name not in known), None):
@@ -394,5 +443,5 @@ def estimate(prices: str = EXAMPLE, *, tools_as_billed: bool = False, **shape: A
     tariff = named_tariff(prices)
     if tools_as_billed and tariff.tools is None:
         raise UsageError(f"tools_as_billed: {tariff.path.name} has no [tools], how they are billed; write False")
-    costs = {design: cost(design, task, tariff, tools_as_billed=tools_as_billed) for design in DESIGNS}
+    costs = {design: cost(design, task, tariff, tools_as_billed=tools_as_billed) for design in compared(task)}
     return Estimate(task, tariff, costs, tie(task, tariff, tools_as_billed=tools_as_billed), tools_as_billed)

@@ -112,7 +112,7 @@ def _of_several(pairs: Sequence[Pair], pricing: Pricing, under: Sequence[Under])
         {"exact_match"} if pairs[0].oracle else set()
     )
     units = [unit for measure, unit in _UNITS.items() if measure in measured]
-    return [f"All {len(pairs)} pairs are too close to call in {_listed(units)}."]
+    return [f"All {len(pairs)} pairs are too close to call in {listed(units)}."]
 
 
 def accuracy(score: Effect, pair: Pair) -> str:
@@ -204,9 +204,9 @@ def in_one(pair: Pair, pricing: Pricing, under: Sequence[Under] = ()) -> str:
             close.append("accuracy")
     if not told:
         few = _for(next(iter(pair.figures)).interval)
-        return f"{pair.b} and {pair.a} are too close to call in {_listed(close)}{few}."
-    open_ = f"; {_listed(close)} {'is' if close == ['accuracy'] else 'are'} too close to call" if close else ""
-    return f"{pair.b} {_listed(told)}{doubt}{open_}."
+        return f"{pair.b} and {pair.a} are too close to call in {listed(close)}{few}."
+    open_ = f"; {listed(close)} {'is' if close == ['accuracy'] else 'are'} too close to call" if close else ""
+    return f"{pair.b} {listed(told)}{doubt}{open_}."
 
 
 def _times(ratio: Interval, took: str, unit: str, a: str = "") -> str:
@@ -218,7 +218,7 @@ def _times(ratio: Interval, took: str, unit: str, a: str = "") -> str:
     return f"{took} about {times} times the {unit}{f' of {a}' if a else ''}"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str]) -> str:
     """`a, b and c`."""
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last

@@ -57,19 +57,33 @@ def list_names(agents: bool, prices: bool) -> None:
 
 def sheet_list() -> str:
     """The bundled price sheets as a table: a line for each model that has its price there."""
-    cells = [["sheet", "model", "in", "out", "cached in", "cache write", "cache", "as of"]]
+    cells = [["price", "in", "out", "cached", "written", "cache", "prefix"]]
     sheets = {name: read_sheet(path) for name, path in bundled_sheets().items()}
     for name, sheet in sheets.items():
         for model, prices in sheet.models.items():
-            kind = sheet.cache[prices.cache].kind if prices.cache else "-"
+            rule = sheet.cache[prices.cache] if prices.cache else None
+            terms = (
+                [rule.kind, f"{rule.minimum_prefix_tokens:,}" if rule.minimum_prefix_tokens else "-"]
+                if rule
+                else ["-", "-"]
+            )
             amounts = (prices.input, prices.output, prices.cache_read, prices.cache_write)
             shown = ["-" if amount is None else f"{amount:g}" for amount in amounts]
-            cells.append([name, model, *shown, kind, str(sheet.as_of)])
+            cells.append([f"{name}:{model}", *shown, *terms])
     of_table = ", ".join(name for name, sheet in sheets.items() if sheet.provider)
     others = f"Other models of {of_table} have the prices of litellm {version('litellm')}, such as openai:gpt-4.1."
-    sources = [f"{name}: {sheet.source}" for name, sheet in sheets.items()]
+    sources = [f"{name}: {sheet.source}, {sheet.as_of}" for name, sheet in sheets.items()]
     return "\n".join(
-        ["Prices in USD per million tokens.", "", *text_table(cells), "", others, "", "Sources:", *sources]
+        [
+            "Prices in USD per million tokens; the shortest prefix that a cache takes, in tokens.",
+            "",
+            *text_table(cells),
+            "",
+            others,
+            "",
+            "Sources:",
+            *sources,
+        ]
     )
 
 

@@ -6,19 +6,22 @@ import keyword
 import re
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 import click
 
+from rewoo_bench.config.names import bundled_folder, bundled_names
 from rewoo_bench.config.plugins import PluginKind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.system.output import echo
+from rewoo_bench.text.argument_checks import check_known
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _SUFFIX = ".template"
 EXAMPLE_KINDS = {
-    "arch": "rewoo-bench run --arch {where},rewoo --model oracle -n 10",
+    "arch": "rewoo-bench run --arch {where},{original} --model oracle -n 10",
     "runner": "rewoo-bench run --arch {where},direct -n 3",
     "tool": "rewoo-bench run --arch {where},react -n 3",
     "dataset": "rewoo-bench run --arch rewoo,react --dataset {where} --model oracle",
@@ -34,34 +37,58 @@ MODULE_KINDS = ("runner", "tool")
 @click.command()
 @click.argument("kind", type=click.Choice(tuple(EXAMPLE_KINDS)))
 @click.argument("name", metavar="NAME|PATH")
-def new(kind: str, name: str) -> None:
+@click.option("--from", "original", metavar="ARCH", help="arch: copy this bundled architecture, such as rewoo-json.")
+def new(kind: str, name: str, original: str | None) -> None:
     """Write a runnable example of an architecture, a runner, a tool, a data set, an agent or a world into ./NAME, or
     into ./PATH, whose last part is the name. A runner and a tool are Python modules of the folder that runs them:
     they have a name alone.
 
-    arch: prompts and settings for a bundled runner. runner: a loop of your own in Python. tool: a tool of your own
-    and an architecture that uses it. dataset: questions and passages. agent: a program that answers one question,
-    with its model and its tools over HTTP. world: tools over a state of its own for each question, with a check.
+    arch: prompts and settings for a bundled runner, in the form of the ReWOO paper or those of --from. runner: a loop
+    of your own in Python. tool: a tool of your own and an architecture that uses it. dataset: questions and passages.
+    agent: a program that answers one question, with its model and its tools over HTTP. world: tools over a state of
+    its own for each question, with a check.
     """
     path = Path(name)
     folder = Path.cwd() / path
     plain = name if kind in MODULE_KINDS else path.name
     class_name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]+", plain))
     _check_name(kind, plain, class_name, folder)
-    values = {"name": plain, "class_name": class_name}
-    files = {
-        template.name.removesuffix(_SUFFIX).replace("__name__", plain): Template(
-            template.read_text(encoding="utf-8")
-        ).substitute(values)
-        for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
-    }
-    folder.mkdir(parents=True)
+    if original is not None and kind != "arch":
+        raise UsageError(f"new: --from copies an architecture: write `new arch {name} --from {original}`")
+    files = _copied(original, plain) if original else _from_templates(kind, {"name": plain, "class_name": class_name})
     for file, text in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")
     for file in files:
         echo(str(path / file))
     where = name if name.startswith((".", "/")) else f"./{name}"
-    echo(f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where), name=plain)}", err=True)
+    echo(
+        f"next: {EXAMPLE_KINDS[kind].format(where=shlex.quote(where), name=plain, original=original or 'rewoo')}",
+        err=True,
+    )
+
+
+def _from_templates(kind: str, values: Mapping[str, str]) -> dict[str, str]:
+    """The files of an example by their places in its folder."""
+    return {
+        template.name.removesuffix(_SUFFIX).replace("__name__", values["name"]): Template(
+            template.read_text(encoding="utf-8")
+        ).substitute(values)
+        for template in sorted((_TEMPLATES / kind).glob(f"*{_SUFFIX}"))
+    }
+
+
+def _copied(original: str, name: str) -> dict[str, str]:
+    """The files of a bundled architecture under another name; a prompt of a neighbour is copied into a folder of its
+    name: `../rewoo/solver.txt` becomes `rewoo/solver.txt`. Raises `UsageError` where there is no such architecture."""
+    check_known("architecture", [original], bundled_names("architectures"), "--from")
+    root = bundled_folder("architectures")
+    own = (root / original / "architecture.toml").read_text(encoding="utf-8")
+    borrowed = sorted(set(re.findall(r'"\.\./([^"]+)"', own)))
+    own = re.sub(r'^name = ".*"', f'name = "{name}"', own.replace('"../', '"'), flags=re.MULTILINE)
+    prompts = {path.relative_to(root / original).as_posix(): path for path in sorted((root / original).rglob("*.txt"))}
+    prompts |= {place: root / place for place in borrowed}
+    return {"architecture.toml": own, **{place: path.read_text(encoding="utf-8") for place, path in prompts.items()}}
 
 
 def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:

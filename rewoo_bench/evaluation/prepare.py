@@ -121,6 +121,7 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
                 what = f"the {role} has no model of its own; give --{role}-model, or leave {role}: out"
                 raise UsageError(f"{flag} {value}: {what}")
             for each in named or [""]:
+                _check_paid(flag, text, roles[each].name)
                 if flag == "--price":
                     found[each] = read_price(text)
                     continue
@@ -131,13 +132,15 @@ def given_prices(options: RunOptions) -> dict[str, dict[str, float]]:
     for role, model in roles.items():
         if role not in found and "" in found and model.name == options.model:
             found[role] = found[""]  # the same model at another temperature
-        if role in found and (costs_nothing(model.name) or is_own_model(model.name)):
-            flag = "--price" if options.price else "--prices"
-            why = "costs nothing" if costs_nothing(model.name) else "counts its own dollars (CallCost.cost_usd)"
-            raise UsageError(
-                f"{flag}: {model.name!r} {why}; rewoo-bench compare --prices counts a finished run's dollars"
-            )
     return found
+
+
+def _check_paid(flag: str, value: str, model: str) -> None:
+    """Raises `UsageError` where a model has no price: one that costs nothing, or counts its own dollars."""
+    if costs_nothing(model) or is_own_model(model):
+        why = "costs nothing" if costs_nothing(model) else "counts its own dollars (CallCost.cost_usd)"
+        after = f"rewoo-bench compare RUN --prices {value if flag == '--prices' else 'NAME'}"
+        raise UsageError(f"{flag} {value}: {model!r} {why}; leave it out, and price the finished run with {after}")
 
 
 @dataclass(frozen=True)

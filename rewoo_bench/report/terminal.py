@@ -32,6 +32,7 @@ from rewoo_bench.text.words import counted
 
 SIDE_BY_SIDE = 100  # columns of a terminal
 _LONGEST = 700  # characters of an argument or an observation
+_REPEATED = 80  # characters of a result from which on an argument names its step in its place
 _MARKS = {
     RIGHT: ("right", "green"), WRONG: ("wrong", "red"), FAILED: ("failed", "yellow"),
     NOT_SCORED: ("not scored", "dim"), NOT_ASKED: ("not asked", "dim"),
@@ -121,7 +122,7 @@ class ShownQuestions(JupyterMixin):
             elif len(answered) > 2:
                 yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
             for group in [answered] if is_beside else [[i] for i in answered]:
-                own = [systems[i] for i in group]
+                own = [_without_repeats(systems[i]) for i in group]
                 above, below = beside(own, shared)
                 heads = [_head(columns["systems"][i], line) for i in group]
                 parts = shared is not None and any(each["path"] for each in own)
@@ -186,11 +187,28 @@ def _step(step: Mapping[str, Any]) -> Text:
         text.append(" changes state", style="magenta")
     if step["attack"]:
         text.append(f" {', '.join(step['attack'])}", style="bold red")
-    shown = (("thought", "", "italic dim"), ("written", "", ""), ("argument", "→ ", ""), ("observation", "", "dim"))
+    shown = (
+        ("thought", "", "italic dim"),
+        ("written", "", ""),
+        ("argument", "asks: ", ""),
+        ("observation", "result: ", "dim"),
+    )
     for name, before, style in shown:
         if step[name]:
             text.append(f"\n{before}{_cut(step[name])}", style=style)
     return text
+
+
+def _without_repeats(trajectory: Mapping[str, Any]) -> dict[str, Any]:
+    """The trajectory with `… (E1)` where an argument repeats the result of an earlier step: a model reads it whole."""
+    steps = list[dict[str, Any]]()
+    for step in trajectory["steps"]:
+        argument = step["argument"]
+        for earlier in steps:
+            if len(result := earlier["observation"] or "") >= _REPEATED:
+                argument = argument.replace(result, f"… ({earlier['id']})")
+        steps.append({**step, "argument": argument})
+    return {**trajectory, "steps": steps}
 
 
 def _answer(trajectory: Mapping[str, Any], prediction: str | None) -> Text:

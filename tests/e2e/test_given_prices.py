@@ -179,10 +179,14 @@ def test_a_wrong_price_is_one_line_before_the_first_call(
     assert "\n" not in error
 
 
-def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--arch", "direct", "--model", "oracle", "--price", "input=1,output=1", "--no-progress") == 2
-    said = "--price: 'oracle' costs nothing; rewoo-bench compare --prices counts a finished run's dollars"
-    assert said in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("flag", "value", "instead"),
+    [("--price", "input=1,output=1", "NAME"), ("--prices", "anthropic", "anthropic"), ("--prices", "none", "none")],
+)
+def test_the_oracle_has_no_price(capfd: pytest.CaptureFixture[str], flag: str, value: str, instead: str) -> None:
+    assert run("--arch", "direct", "--model", "oracle", flag, value, "--no-progress") == 2
+    said = "'oracle' costs nothing; leave it out, and price the finished run with rewoo-bench compare RUN --prices"
+    assert capfd.readouterr().err.rstrip().endswith(f"{flag} {value}: {said} {instead}")
 
 
 def test_two_runs_at_different_prices_of_a_model_are_said_to_be(thousand: ModelServer) -> None:

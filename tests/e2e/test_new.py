@@ -27,9 +27,9 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 ROOT = Path(__file__).parents[2]
 
 
-def new(kind: str, name: str) -> int:
+def new(kind: str, name: str, *flags: str) -> int:
     with pytest.raises(SystemExit) as ended:
-        main(["new", kind, name])
+        main(["new", kind, name, *flags])
     return int(ended.value.code or 0)
 
 
@@ -43,6 +43,24 @@ def test_a_new_architecture_runs_with_the_oracle(capsys: pytest.CaptureFixture[s
     assert set(rows["architecture"]) == {"mine"}
     assert rows["error"].isna().all()
     assert rows["exact_match"].mean() > 0.5
+
+
+@pytest.mark.parametrize("original", ["rewoo-json", "rewoo-react"])  # which has two prompts by one file's name
+def test_a_copied_architecture_costs_what_its_original_does(original: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new("arch", "mine", "--from", original) == 0
+    assert "mine/rewoo/llm.txt" in capsys.readouterr().out.splitlines()
+    assert "../" not in Path("mine/architecture.toml").read_text("utf-8")
+    assert quiet("--arch", f"./mine,{original}", "--model", "oracle", "-n", 4, "--out", "here") == 0
+    tokens = load("here").groupby("architecture", observed=True)["total_tokens"].agg(list)
+    assert tokens["mine"] == tokens[original]
+
+
+def test_only_a_bundled_architecture_is_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert new("arch", "mine", "--from", "rewoo-jso") == 2
+    assert "--from: unknown architecture 'rewoo-jso', did you mean 'rewoo-json'?" in capsys.readouterr().err
+    assert new("dataset", "mine", "--from", "rewoo") == 2
+    assert "write `new arch mine --from rewoo`" in capsys.readouterr().err
+    assert not Path("mine").exists()
 
 
 def test_a_new_agent_runs_beside_the_others(capfd: pytest.CaptureFixture[str]) -> None:

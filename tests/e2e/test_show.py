@@ -33,6 +33,19 @@ def test_a_question_shows_gold_and_each_trajectory(capsys: pytest.CaptureFixture
     assert "\x1b" not in out  # piped: plain text
 
 
+def test_a_step_that_reads_names_the_result_in_place_of_repeating_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "90")
+    _, out, _ = show(capsys, str(GOLDEN), "barber of seville", "--arch", "rewoo")
+    lines = [line.strip("│ ") for line in out.splitlines()]
+    assert lines[lines.index("E2 LLM") :][2:4] == [
+        "asks: The composer? Context: … (E1)",
+        "result: Gioachino Rossini",
+    ]
+    assert out.count("Count Almaviva wins") == 1
+
+
 @pytest.mark.parametrize(("width", "columns"), [("140", 2), ("70", 1)])
 def test_two_systems_are_next_to_each_other_where_there_is_room(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: str, columns: int

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rewoo_bench.analysis.law import MOST_DEPTH, default_sizes
+from rewoo_bench.analysis.law import ARCHITECTURES, MOST_DEPTH, Task, compared, default_sizes
 from rewoo_bench.config.price_sheets import Tariff, named_tariff
 
 _HERE = Path(__file__).parent
@@ -20,9 +20,13 @@ PRICES = (
 
 def calculator_page() -> str:
     """The page, with the sizes of the bundled architectures and the prices of the shipped sheets."""
+    rivals = {"true": compared(Task(reads=True)), "false": compared(Task(reads=False))}
+    shown = {design for own in rivals.values() for design in own}
     parts = {
         "LAW": (_HERE / "law.js").read_text("utf-8"),
-        "SIZES": json.dumps({design: asdict(sizes) for design, sizes in default_sizes().items()}),
+        "SIZES": json.dumps({design: asdict(sizes) for design, sizes in default_sizes().items() if design in shown}),
+        "ARCHITECTURES": json.dumps({design: name for design, name in ARCHITECTURES.items() if design in shown}),
+        "COMPARED": json.dumps(rivals),
         "PRICES": json.dumps([price_of(named_tariff(name)) for name in PRICES], ensure_ascii=False),
         "MOST_DEPTH": str(MOST_DEPTH),
     }

@@ -1,8 +1,11 @@
 // The law of plan and loop: analysis/law.py in the browser, with the same numbers (tests/unit/report/test_plan_or_loop.py).
 
+function isLoop(design) {
+  return design.startsWith("loop");
+}
+
 function requests(design, task, sizes) {
-  const loops = ["loop", "loop-one", "loop-references", "react"];
-  return loops.includes(design) ? loopRequests(design, task, sizes) : planRequests(design, task, sizes);
+  return isLoop(design) ? loopRequests(design, task, sizes) : planRequests(design, task, sizes);
 }
 
 function toolTokens(task, sizes) {
@@ -18,12 +21,10 @@ function startTokens(task) {
 }
 
 function loopRequests(design, task, sizes) {
-  const lookUps = task.depth * task.breadth;
   let turns = Array(task.depth).fill(task.breadth);
-  if (design === "loop-one" || design === "react") turns = Array(lookUps).fill(1);
-  else if (design === "loop-references" && !task.reads) turns = [lookUps];
   const head = task.system + sizes.agent + task.tools * toolTokens(task, sizes) + task.loop_exemplars;
   const passesOn = design === "loop-references" && !task.reads;
+  if (passesOn) turns = [task.depth * task.breadth];
   const sent = [];
   let trace = 0;
   for (const [turn, calls] of [...turns, 0].entries()) {
@@ -43,7 +44,7 @@ function planRequests(design, task, sizes) {
   const lookUps = task.depth * task.breadth;
   const following = lookUps - task.breadth;
   const reads = task.reads ? following : 0;
-  const lean = ["plan-unread", "rewoo-unread", "code"].includes(design);
+  const lean = design !== "plan";
   let head = task.system + sizes.planner + task.tools * toolTokens(task, sizes) + task.plan_exemplars;
   const plan = sizes.frame + task.breadth * (sizes.step + startTokens(task)) + following * sizes.next_step
     + reads * sizes.read_step;
@@ -64,7 +65,7 @@ function planRequests(design, task, sizes) {
 }
 
 function inSequence(design, task, sizes) {
-  if (["loop", "loop-one", "loop-references", "react"].includes(design)) return requests(design, task, sizes).length;
+  if (isLoop(design)) return requests(design, task, sizes).length;
   return 2 + (task.reads ? task.depth - 1 : 0);
 }
 
@@ -89,7 +90,7 @@ function cachedTokens(sent, rule) {
 }
 
 function asBilled(design, task, sizes, billing) {
-  if (["loop", "loop-one", "loop-references"].includes(design)) {
+  if (isLoop(design)) {
     const perCall = task.tools ? billing.per_call : 0;
     return [{ ...task, tool: billing.share * toolTokens(task, sizes) }, { ...sizes, agent: sizes.agent + perCall }];
   }
@@ -129,4 +130,46 @@ function tie(task, price, sizes, most) {
     before = now;
   }
   return found;
+}
+
+// A number with two significant digits: 3.4, 0.84, 12, 7,600.
+function digits(number) {
+  if (!isFinite(number) || number === 0) return String(number);
+  const rounded = Number(number.toPrecision(2));
+  const places = Math.max(0, 1 - Math.floor(Math.log10(Math.abs(rounded))));
+  return rounded.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places });
+}
+
+function listed(parts) {
+  const most = parts.slice(0, -1).join(", "), last = parts[parts.length - 1];
+  return most ? `${most} and ${last}` : last;
+}
+
+function costsOf(task, price, sizes) {
+  return Object.fromEntries(COMPARED[task.reads].map(each => [each, cost(each, task, price, sizes[each])]));
+}
+
+// Which design is cheapest, and what the others cost beside it.
+function saidOf(costs) {
+  const usd = each => costs[each].usd, name = each => ARCHITECTURES[each];
+  const [cheapest, ...others] = Object.keys(costs).sort((a, b) => usd(a) - usd(b));
+  const times = each => digits(usd(each) / usd(cheapest));
+  const same = others.filter(each => Number(times(each)) === 1).map(name);
+  const dearer = others.filter(each => Number(times(each)) !== 1);
+  let said = `${name(cheapest)} is cheapest, at about $${digits(1000 * usd(cheapest))} for 1,000 tasks`;
+  if (same.length) said += `; ${listed(same)} cost${same.length > 1 ? "" : "s"} about the same`;
+  if (!dearer.length) return `${said}.`;
+  const low = times(dearer[0]), high = times(dearer[dearer.length - 1]);
+  if (dearer.length === 1) return `${said}. ${name(dearer[0])} costs about ${low} times as much.`;
+  if (low === high) return `${said}. The others cost about ${low} times as much.`;
+  return `${said}. The others cost ${low} to ${high} times as much; ${name(dearer[dearer.length - 1])} costs the most.`;
+}
+
+function sentence(task, price, sizes, most) {
+  const said = saidOf(costsOf(task, price, sizes)), even = tie(task, price, sizes, most);
+  const loop = ARCHITECTURES.loop, plan = ARCHITECTURES.plan;
+  if (even !== null) return `${said} From about ${digits(even)} look-ups in sequence on, ${plan} costs less than ${loop}.`;
+  const loopEnds = ahead({ ...task, depth: most }, price, sizes) < 0;
+  const [less, more] = loopEnds ? [loop, plan] : [plan, loop];
+  return `${said} With more look-ups ${less} costs less than ${more}.`;
 }

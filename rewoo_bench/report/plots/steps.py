@@ -90,7 +90,7 @@ _ON_DARK, _ON_PALE = "#fefefe", "#1b1b1b"
 
 # Colours of Paul Tol's muted scheme, different from those of architectures; light and dark in turn.
 _SHOWN = {
-    "context_tokens": ("instructions, tools", "#332288", "", _ON_DARK),
+    "context_tokens": ("instructions and tools", "#332288", "", _ON_DARK),
     "exemplar_tokens": ("exemplars", "#88CCEE", "///", _ON_PALE),
     "question_tokens": ("question", "#882255", "", _ON_DARK),
     "written_tokens": ("written in earlier turns", "#DDCC77", "...", _ON_PALE),
@@ -139,7 +139,7 @@ def parts(data: PlotData, pair: tuple[str, str]) -> Picture:
     style.legend_above(figure, columns=3, handlelength=1.8)
     return style.picture(
         figure,
-        f"{share:.0%} of {data.styles[dearest].name}'s tokens are {_SHOWN[largest][0].partition(' (')[0]}",
+        f"{share:.0%} of the tokens of {data.styles[dearest].name} are {_SHOWN[largest][0]}",
         "Every call pays for its whole prompt: instructions, exemplars and results (observations, plans, evidence) "
         "count once per call. Totals are in "
         "the model's tokens, as in the tables; the shares are from the project's own tokenizer. Bars at the ends: "

@@ -2,12 +2,13 @@
 
 figure, axes = sheet(1, 2)
 picture(figure, "What accuracy costs", "Bars: 95% intervals.", facts="n = 50 questions · local/x · hotpotqa")
-series_styles(["rewoo", "rewoo?max_steps=5"])["rewoo?max_steps=5"].name    # "ReWOO, max steps 5"
+series_styles(["rewoo", "mine"])["rewoo"].colour    # "#0072B2", wherever it is drawn
 """
 
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -192,33 +193,38 @@ def sampled(points: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
-    """Name for readers, colour and marker of an architecture."""
+    """Name, as in the tables, colour and marker of an architecture."""
 
     name: str
     colour: str
     marker: str
 
     def wrapped(self, width: int) -> str:
-        """The name on up to five lines of at most `width` characters; a longer one loses its end."""
-        return "\n".join(textwrap.wrap(self.name, width, max_lines=5, placeholder="…")) or self.name
+        """The name on up to five lines of at most `width` characters, broken behind ? and & where it has options, and
+        behind = in a long one; a longer name loses its end."""
+        pieces = re.findall("[^?&]+[?&]?|[?&]", self.name)
+        apart = " ".join(piece if len(piece) <= width else piece.replace("=", "= ") for piece in pieces)
+        lines = textwrap.wrap(apart, width, max_lines=5, placeholder="…")
+        return "\n".join(re.sub("([?&=]) ", r"\1", line) for line in lines) or self.name
 
 
-_STYLES = {
-    "rewoo": SeriesStyle("ReWOO", "#0072B2", "o"),
-    "rewoo-json": SeriesStyle("ReWOO, JSON plan", "#56B4E9", "s"),
-    "rewoo-lazy": SeriesStyle("ReWOO, lazy replanning", "#117733", "<"),
-    "rewoo-code": SeriesStyle("ReWOO, program", "#661100", "H"),
-    "react": SeriesStyle("ReAct", "#D55E00", "^"),
-    "react-json": SeriesStyle("ReAct, JSON actions", "#DDCC77", ">"),
-    "react-code": SeriesStyle("ReAct, programs", "#6699CC", "d"),
-    "react-native": SeriesStyle("ReAct, native calls", "#E69F00", "v"),
-    "rewoo-react": SeriesStyle("ReWOO, then ReAct", "#009E73", "D"),
-    "router": SeriesStyle("router", "#AA4499", "*"),
-    "plan-execute": SeriesStyle("plan-execute", "#CC79A7", "P"),
-    "llmcompiler": SeriesStyle("LLMCompiler", "#882255", "h"),
-    "direct": SeriesStyle("direct", "#000000", "X"),
-    "cot": SeriesStyle("chain of thought", "#7F7F7F", "p"),
+_LOOKS = {
+    "rewoo": ("#0072B2", "o"),
+    "rewoo-json": ("#56B4E9", "s"),
+    "rewoo-lazy": ("#117733", "<"),
+    "rewoo-code": ("#661100", "H"),
+    "react": ("#D55E00", "^"),
+    "react-json": ("#DDCC77", ">"),
+    "react-code": ("#6699CC", "d"),
+    "react-native": ("#E69F00", "v"),
+    "rewoo-react": ("#009E73", "D"),
+    "router": ("#AA4499", "*"),
+    "plan-execute": ("#CC79A7", "P"),
+    "llmcompiler": ("#882255", "h"),
+    "direct": ("#000000", "X"),
+    "cot": ("#7F7F7F", "p"),
 }
+_STYLES = {name: SeriesStyle(name, *look) for name, look in _LOOKS.items()}
 # For other architectures, including variants of bundled ones; in this order.
 _COLOURS = ("#332288", "#44AA99", "#999933", *(own.colour for own in _STYLES.values()))
 _MARKERS = ("8", ".", *(own.marker for own in _STYLES.values()))
@@ -228,24 +234,18 @@ def series_styles(architectures: Iterable[str]) -> dict[str, SeriesStyle]:
     """A style for each: the bundled ones and two others have unique colours and markers, more have unique pairs.
 
     A bundled architecture has the same style everywhere, another one wherever the same architectures are drawn.
-    `rewoo?max_steps=5&schedule=levels` is named `ReWOO, max steps 5, schedule levels`.
     """
     names = sorted(set(architectures))
     found = {name: _STYLES[name] for name in names if name in _STYLES}
     for name in names:
         if name in found:
             continue
-        readable = name
-        plain, mark, options = name.partition("?")
-        if mark and plain in _STYLES:
-            changes = options.replace("_", " ").replace("=", " ").replace("+", " + ").split("&")
-            readable = ", ".join([_STYLES[plain].name, *changes])
         # the first of the colours and markers that are used least, and not together
         colour = min(_COLOURS, key=[own.colour for own in found.values()].count)
         used = [own.marker for own in found.values()]
         beside = {own.marker for own in found.values() if own.colour == colour}
         marker = min(_MARKERS, key=lambda each: (each in beside, used.count(each)))
-        found[name] = SeriesStyle(readable, colour, marker)
+        found[name] = SeriesStyle(name, colour, marker)
     return found
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import mean
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
-from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost, estimate, requests, tie
+from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost, estimate, requests, said_of, tie
+from rewoo_bench.analysis.verdict import two_digits
 from rewoo_bench.config.price_sheets import Tariff, named_tariff
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.tokens import count_tokens
@@ -107,9 +109,36 @@ def test_an_estimate_has_tools_as_their_json_counts_unless_asked() -> None:
     assert billed.ratio < counted.ratio  # OpenAI halves the loop's tools, and bills the plan's schema
     assert counted.tie == tie(counted.task, counted.tariff)
     assert billed.tie == tie(billed.task, billed.tariff, tools_as_billed=True) != counted.tie
-    assert f"From about {billed.tie:.0f} look-ups" in billed.sentence
+    assert f"From about {billed.tie:.0f} look-ups in sequence on, rewoo-json costs less" in billed.sentence
     with pytest.raises(UsageError, match=r"google\.toml has no \[tools\]"):
         estimate("gemini", tools_as_billed=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "cheapest", "most"),
+    [
+        ({"depth": 4, "page": 1500}, "rewoo-code?max_exemplars=0", "rewoo-json"),  # the calculator's defaults
+        ({"depth": 2, "page": 300, "breadth": 3}, "react-native", "rewoo-json"),
+        ({"depth": 4, "page": 20, "reads": False}, "react-native?references=true", "react-native"),
+    ],
+)
+def test_an_estimate_names_the_cheapest_design_of_its_table(shape: dict[str, Any], cheapest: str, most: str) -> None:
+    found = estimate("openai", **shape)
+    dollars = found.to_frame()["usd_of_1000"]
+    assert (dollars.idxmin(), dollars.idxmax()) == (cheapest, most)
+    assert found.sentence.startswith(f"{cheapest} is cheapest, at about ${two_digits(dollars.min())} for 1,000 tasks")
+    assert f" to {two_digits(dollars.max() / dollars.min())} times as much; {most} costs the most." in found.sentence
+    assert found.prices == "gpt-5-mini's prices under OpenAI's rule"
+
+
+def test_an_estimate_says_what_costs_about_the_same() -> None:
+    several: dict[Design, float] = {"loop": 1.0, "plan": 1.01, "plan-unread": 1.02, "code": 0.99}
+    assert said_of(several) == (
+        "rewoo-code?max_exemplars=0 is cheapest, at about $990 for 1,000 tasks; react-native, rewoo-json and "
+        "rewoo-json?solver_evidence=unread cost about the same."
+    )
+    assert said_of({"loop": 1.0, "plan": 2.0}).endswith(" 1,000 tasks. rewoo-json costs about 2.0 times as much.")
+    assert said_of({"loop": 1.0, "plan": 2.0, "code": 2.0}).endswith(" The others cost about 2.0 times as much.")
 
 
 @pytest.mark.parametrize("pages", ["results=value", "words=120"])

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from rewoo_bench.analysis.law import DESIGNS, MOST_DEPTH, Task, cost, default_sizes, tie
+from rewoo_bench.analysis.law import MOST_DEPTH, Estimate, Task, compared, cost, default_sizes, tie
 from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.report.calculator import PRICES, calculator_page, price_of
 
@@ -19,8 +19,9 @@ NODE = shutil.which("node")
 ASKED = """
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
 console.log(JSON.stringify(asked.map(([task, price]) => ({
-  costs: Object.fromEntries(Object.keys(SIZES).map(each => [each, cost(each, task, price, SIZES[each])])),
+  costs: costsOf(task, price, SIZES),
   tie: tie(task, price, SIZES, MOST_DEPTH),
+  sentence: sentence(task, price, SIZES, MOST_DEPTH),
 }))));
 """
 
@@ -62,10 +63,10 @@ def test_the_page_calculates_what_python_does() -> None:
     assert ran.returncode == 0, ran.stderr
     sizes = default_sizes()
     for task, tariff, as_billed, found in zip(shapes, tariffs, billed, json.loads(ran.stdout), strict=True):
-        for design in DESIGNS:
-            expected_cost = cost(design, task, tariff, sizes[design], tools_as_billed=as_billed)
-            assert found["costs"][design] == pytest.approx(asdict(expected_cost), rel=1e-12)
+        costs = {name: cost(name, task, tariff, sizes[name], tools_as_billed=as_billed) for name in compared(task)}
+        assert found["costs"] == {name: pytest.approx(asdict(each), rel=1e-12) for name, each in costs.items()}
         expected = tie(task, tariff, tools_as_billed=as_billed)
+        assert found["sentence"] == Estimate(task, tariff, costs, expected, as_billed).sentence
         assert found["tie"] == (None if expected is None else pytest.approx(expected, rel=1e-9))
 
 

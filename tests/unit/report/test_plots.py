@@ -198,13 +198,13 @@ def test_the_ratio_where_both_answered_and_loops_are_in_the_caption(tmp_path: Pa
     rest = rewoo_bench.compare(rows[rows["example_id"] != "q1"], baseline="rewoo")
     (found,) = [each["total_tokens"].interval for each in rest.pairs if each.b == "react"]
     assert f"Where both answered: {found.estimate:.2f} [" in picture.caption
-    assert f"times (n = {found.n}). In loops: ReAct " in picture.caption
+    assert f"times (n = {found.n}). In loops: react " in picture.caption
 
 
 def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_share(failing: list[Path]) -> None:
     ((name, picture),) = draw(read(failing), only=["failure"])
     assert name == "failure"
-    assert {"0%", "100%", "ReWOO", "ReAct"} <= set(texts(picture).splitlines())
+    assert {"0%", "100%", "rewoo", "react"} <= set(texts(picture).splitlines())
     assert "A failing tool finds nothing." in picture.caption
     assert "n = 4 questions" in picture.caption
 
@@ -212,7 +212,7 @@ def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_s
 def test_a_models_run_has_accuracy_latency_and_the_paper_beside_it(tmp_path: Path) -> None:
     drawn = dict(draw(read([model_run(tmp_path / "run")])))
     assert list(drawn) == ["ratio", "pareto", "latency", "paper"]
-    assert "than 'direct' or 'ReWOO'" in drawn["pareto"].caption.replace("'chain of thought' or ", "")
+    assert "than 'direct' or 'rewoo'" in drawn["pareto"].caption.replace("'cot' or ", "")
     assert "No dollars: not all calls have a price." in drawn["pareto"].caption
     assert "Questions at once: 4." in drawn["latency"].caption
     assert "HotpotQA, ReAct / ReWOO tokens: 4.93× in the paper" in drawn["paper"].caption

@@ -12,7 +12,8 @@ import anyio
 import pandas as pd
 import pytest
 
-from rewoo_bench.analysis.law import estimate
+from rewoo_bench.analysis.law import Task, cost, estimate
+from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.study.declaration import read_study
@@ -240,8 +241,15 @@ def test_what_the_answer_says_without_a_figure_is_what_the_law_gives() -> None:
         usd = {name: each.usd for name, each in estimate(price, depth=depth, page=page, reads=reads).costs.items()}
         assert usd["code"] < 1.04 * min(usd["loop"], usd["plan"])
         assert reads or usd["loop-references"] < usd["plan"]
-    tokens = {name: each.total_tokens for name, each in estimate("none", depth=2, breadth=3, page=300).costs.items()}
-    assert tokens["loop-one"] == pytest.approx(2 * tokens["plan"], rel=0.1)
+    strands, tariff = Task(depth=2, breadth=3, page=300), named_tariff("none")
+    one_a_turn, plan = (cost(design, strands, tariff).total_tokens for design in ("loop-one", "plan"))
+    assert one_a_turn == pytest.approx(2 * plan, rel=0.1)
+    for model in ("haiku", "opus"):
+        rule = named_tariff(f"anthropic:claude-{model}-4-5").rule
+        assert rule
+        assert f"cache nothing below {rule.minimum_prefix_tokens:,} tokens" in PAGE
+    weak = ("anthropic:claude-haiku-4-5", "anthropic:claude-opus-4-5", "openai:gpt-4o")
+    assert all(estimate(name, depth=6, page=800, tools=12).ratio > 1 for name in weak)
     of_tools = [estimate("none", depth=4, page=300, tools=tools).ratio for tools in (1, 10, 50)]
     assert of_tools == sorted(of_tools)
     one, ten, fifty = (estimate("openai", depth=4, page=300, tools=tools).ratio for tools in (1, 10, 50))
