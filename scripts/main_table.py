@@ -43,7 +43,7 @@ def cells() -> list[list[str]]:
         "the same, short results that the next call takes unread": estimate("openai", depth=4, page=SHORT, reads=False),
     }
     return [
-        ["", "plan, rewoo-json", "program, rewoo-code", "loop, react-native"],
+        ["", "plan, rewoo-json", "program, rewoo-code?max_exemplars=0", "loop, react-native"],
         *([words, "1", _times(found, "code"), _times(found, "loop")] for words, found in costs.items()),
         ["tokens by the plan's: the paper's prompts, HotpotQA, small model", "1", "not asked", two_digits(measured)],
         ["tasks of AgentDojo that the design can do", *done],
