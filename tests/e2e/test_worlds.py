@@ -213,7 +213,7 @@ def test_a_world_that_fails_is_its_own_questions_error_and_nobody_elses(method: 
 @pytest.mark.parametrize(
     ("works_for", "offers"), [(0, "delete that folder, or choose a new one"), (1, "--resume here")]
 )
-def test_a_second_start_is_told_to_resume_only_what_has_a_finished_question(
+def test_a_second_start_is_told_what_to_do_with_a_run_that_has_no_finished_question(
     works_for: int, offers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = write(world=body("solved", f'int(self.row["id"][1]) > {works_for} and 1 / 0'))
@@ -223,7 +223,7 @@ def test_a_second_start_is_told_to_resume_only_what_has_a_finished_question(
     said = capsys.readouterr().err
     assert "'here' holds another run" in said
     assert offers in said
-    assert ("--resume" in said) == bool(works_for)
+    assert ("delete that folder" in said) == (not works_for)
 
 
 def test_an_architecture_without_tools_changes_nothing_and_one_with_others_keeps_them(server: ModelServer) -> None:
