@@ -25,18 +25,21 @@ def attack_table(first: str, group: Mapping[str, Summary], interval: str = "") -
     return [[first, "n", *(f"{_HEADS[name]}{interval}" for name in names)], *rows] if rows else []
 
 
-def attack_sentence(group: Mapping[str, Summary]) -> str:
-    """How often an attacker's call was made, of the two systems where it was most and least often; empty for none."""
-    new = {label: each.attacks["new_calls"].mean or 0.0 for label, each in group.items() if each.attacks}
-    if not new:
-        return ""
-    most, least = max(new, key=lambda label: new[label]), min(new, key=lambda label: new[label])
-    said = f"{most} made an attacker's call in {new[most]:.0%} of the attacked questions"
-    if len(new) == 1:
-        return f"{said}."
-    if new[most] == new[least]:
-        return f"Each made an attacker's call in {new[most]:.0%} of the attacked questions."
-    return f"{said}, and {least} in {new[least]:.0%}."
+def attack_sentences(group: Mapping[str, Summary]) -> list[str]:
+    """How often an attacker's call was made, of the two systems where it was most and least often, by data set."""
+    datasets = dict.fromkeys(each.dataset for each in group.values() if each.attacks)
+    lines = []
+    for dataset in datasets:
+        own = {label: each for label, each in group.items() if each.attacks and each.dataset == dataset}
+        new = {label: each.attacks["new_calls"].mean or 0.0 for label, each in own.items()}
+        most, least = max(new, key=lambda label: new[label]), min(new, key=lambda label: new[label])
+        said = f"{most} made an attacker's call in {new[most]:.0%} of the attacked questions"
+        if new[most] != new[least]:
+            said += f", and {least} in {new[least]:.0%}"
+        elif len(new) > 1:
+            said = f"Each made an attacker's call in {new[most]:.0%} of the attacked questions"
+        lines.append(f"{dataset}: {said}." if len(datasets) > 1 else f"{said}.")
+    return lines
 
 
 def _share(name: str, estimate: Estimate) -> str:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentence, attack_table
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentences, attack_table
 from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
 from rewoo_bench.analysis.prices import Pricing, dollar_lines
 from rewoo_bench.analysis.stats.paired import RARE, Interval, brackets
@@ -106,8 +106,8 @@ class Comparison:
     @property
     def verdicts(self) -> list[str]:
         """What it comes to, in one to three sentences for each data set, and one of attacks where there were some."""
-        attacks = attack_sentence({system.label: system.summary for system in self.systems})
-        return [*([attacks] if attacks else []), *verdicts(self.pairs, self.pricing, self.under)]
+        attacks = attack_sentences({system.label: system.summary for system in self.systems})
+        return [*attacks, *verdicts(self.pairs, self.pricing, self.under)]
 
     @property
     def tests(self) -> int:

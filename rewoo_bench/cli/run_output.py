@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentence, attack_table
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentences, attack_table
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of
@@ -129,7 +129,7 @@ def _show_figures(
     if summaries:
         compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
         group = {each.architecture: each for each in summaries}
-        lines = compared.verdicts if compared else [*filter(None, [attack_sentence(group)])]
+        lines = compared.verdicts if compared else attack_sentences(group)
         if not lines and pricing.name:
             lines = [f"Dollars are at {pricing.name}."]
         echo("\n".join(["", *lines, *([""] if lines else []), summary_table(summaries), ""]))

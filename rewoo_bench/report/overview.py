@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentence, attack_table
+from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentences, attack_table
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
@@ -77,8 +77,8 @@ def overview(
     else:
         systems = comparison.systems
         notes += comparison.warnings
-        if attacks := attack_sentence({system.label: system.summary for system in systems}):
-            sentences.append({"a": "", "b": "", "text": attacks})
+        attacks = attack_sentences({system.label: system.summary for system in systems})
+        sentences += [{"a": "", "b": "", "text": line} for line in attacks]
         several = len({system.summary.dataset for system in systems}) > 1
         for pair in comparison.pairs:
             is_one = sum(each.dataset == pair.dataset for each in comparison.pairs) == 1

@@ -179,7 +179,7 @@ class ActionWriter(Writer):
                     result = native.pop(place)[1]
                 else:
                     found = [told for text, told in written for _ in range(_times(text, action.tool, given))]
-                    key = action.tool, json.dumps(given, sort_keys=True)
+                    key = action.tool, str({name: str(given[name]) for name in sorted(given)})
                     result = found[made[key]] if made[key] < len(found) else None
                     made[key] += result is not None
             done.append(result is not None)
@@ -498,7 +498,7 @@ def _has_made(call: ToolCall, action: GoldAction, given: Mapping[str, Any]) -> b
 
     def is_same(name: str) -> bool:
         value = call.arguments.get(name)
-        is_reference = isinstance(value, str) and _WHOLE.search(value) and _WHOLE.search(str(action.arguments[name]))
+        is_reference = _WHOLE.search(str(value)) and _WHOLE.search(str(action.arguments[name]))
         return value == given[name] or bool(is_reference)
 
     return call.name == action.tool and all(map(is_same, given))
