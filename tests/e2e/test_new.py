@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -142,23 +138,3 @@ def test_a_wrong_name_is_refused(kind: str, name: str, message: str, capsys: pyt
     assert message in err
     assert err.count("\n") == 1 or "Usage" in err
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["own_loop.py", "taken"]
-
-
-@pytest.mark.nightly
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize("kind", ["arch", "runner", "agent"])
-def test_the_recipe_for_ci_runs_as_it_stands_for_every_example(kind: str) -> None:
-    recipe = (ROOT / "rewoo_bench" / "gate" / "README.md").read_text().partition("## GitHub Actions")[2]
-    blocks = re.findall(r"```console\n(.*?)```", recipe, re.DOTALL)
-    with_oracle, recorded = (block.strip().splitlines() for block in blocks[:2])
-    in_ci = [line.split(" # ")[0] for line in re.findall(r"- run: (rewoo-bench .*)", recipe)]
-    replayed = [line.replace("--model oracle", "--model replay/recorded") for line in in_ci]
-    commands = [*with_oracle, *in_ci] if kind == "arch" else [*recorded, *replayed]
-    with ModelServer(lambda request: "Neva") as server:
-        env = {**os.environ, "OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.api_base}
-        for command in (f"rewoo-bench new {kind} mine", *commands):
-            words = [sys.executable, "-m", "rewoo_bench", *shlex.split(command)[1:]]
-            if "--out run" in command:  # CI begins with a fresh clone
-                shutil.rmtree("run", ignore_errors=True)
-            ended = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
-            assert ended.returncode == 0, f"{command}: {ended.stderr}"
