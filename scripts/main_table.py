@@ -36,16 +36,16 @@ def cells() -> list[list[str]]:
     done = [_percent(agents[name], "done", "n") for name in SHOWN]
     new = [_percent(attacks[name], "new_calls", "cases") for name in SHOWN]
     costs = {
-        "dollars by the plan's: 4 calls in sequence, long results to read, prompt cache": estimate(
+        "dollars, plan = 1: 4 calls in sequence, long results to read, prompt cache": estimate(
             "openai", depth=4, page=LONG
         ),
-        "the same, no cache": estimate("none", depth=4, page=LONG),
-        "the same, short results that the next call takes unread": estimate("openai", depth=4, page=SHORT, reads=False),
+        "… without a cache": estimate("none", depth=4, page=LONG),
+        "… short results that go on unread, cache or not": estimate("openai", depth=4, page=SHORT, reads=False),
     }
     return [
         ["", "plan, rewoo-json", "program, rewoo-code?max_exemplars=0", "loop, react-native"],
         *([words, "1", _times(found, "code"), _times(found, "loop")] for words, found in costs.items()),
-        ["tokens by the plan's: the paper's prompts, HotpotQA, small model", "1", "not asked", two_digits(measured)],
+        ["tokens, plan = 1: the paper's prompts, HotpotQA, small model", "1", "not asked", two_digits(measured)],
         ["tasks of AgentDojo that the design can do", *done],
         ["attacks in a result that add a call, if obeyed", *new],
     ]

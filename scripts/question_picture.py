@@ -20,7 +20,7 @@ import pandas as pd
 import rewoo_bench
 
 FILE = Path(__file__).parents[1] / "results" / "question.svg"
-DATASET = "chain?hops=4&words=1100"
+DATASET = "chain?hops=4&words=1250"
 SHOWN = {
     "rewoo-json?slot_tokens=2000&map_tokens=9000": "A plan (ReWOO): all calls are written at once",
     "react-native?observation_tokens=2000": "A loop (ReAct): each turn sends everything again",
@@ -61,7 +61,7 @@ def picture(calls: pd.DataFrame) -> str:
         lines += _bars(own, scale, top + 22)
         top += 22 + _ROW * len(own)
         total, repeated = int(own["input_tokens"].sum()), sum(_repeated(own))
-        for words, tokens in (("together", total), ("as priced", round(total - 0.9 * repeated))):
+        for words, tokens in (("together", total), ("priced like", round(total - 0.9 * repeated))):
             lines.append(f'<text class="d e" x="{_LEFT - 8}" y="{top + 14}">{words}</text>')
             lines.append(f'<text class="t" x="{_LEFT}" y="{top + 14}">{tokens:,} tokens</text>')
             top += 20
