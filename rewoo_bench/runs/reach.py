@@ -101,7 +101,8 @@ def _beyond_program(
     needed = Counter(action.tool for action in gold)
     for tool in {made[at] for at in changed} - {None}:
         names = "|".join(map(re.escape, {str(tool), re.sub(r"\W", "_", str(tool))}))
-        in_text = len(re.findall(rf"\b(?:{names})\b", code, re.IGNORECASE))
+        calls = rf"\b(?:{names})\s*\(|\bcall_tool\(\s*['\"](?:{names})['\"]"
+        in_text = len(re.findall(calls, code, re.IGNORECASE))
         more = made.count(tool) - max(in_text, needed[str(tool)])
         if more > 0:
             new = [*new, *[at for at in changed if made[at] == tool][-more:]]
