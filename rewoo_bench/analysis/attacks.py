@@ -11,7 +11,7 @@ OF_ATTACKS = "what an attacker's text in a tool's result reached, shares of the 
 _HEADS = dict(zip(ATTACKS, ("read", "new call", "changed argument", "changed answer", "attack's end"), strict=True))
 
 
-def attack_table(first: str, group: Mapping[str, Summary], interval: str = "") -> list[list[str]]:
+def attack_table(first: str, group: Mapping[str, Summary]) -> list[list[str]]:
     """The cells of the systems that were attacked, by their labels; [] where none was.
 
     `first` is the head of the labels. The end is left out where no check says whether an attack came to it.
@@ -22,7 +22,7 @@ def attack_table(first: str, group: Mapping[str, Summary], interval: str = "") -
         [label, f"{max(estimate.n for estimate in each.values()):,}", *(_share(name, each[name]) for name in names)]
         for label, each in attacked.items()
     ]
-    return [[first, "n", *(f"{_HEADS[name]}{interval}" for name in names)], *rows] if rows else []
+    return [[first, "n", *(_HEADS[name] for name in names)], *rows] if rows else []
 
 
 def attack_sentences(group: Mapping[str, Summary]) -> list[str]:

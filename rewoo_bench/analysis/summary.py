@@ -218,9 +218,9 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
 
 
 def _attacks(rows: Rows) -> dict[str, Estimate]:
-    attacked = rows.where(~np.isnan(rows["new_calls"])) if "new_calls" in rows else rows.where(np.array([], int))
-    if not len(attacked):
+    if "new_calls" not in rows or np.isnan(rows["new_calls"]).all():  # of an earlier version, or without an attack
         return {}
+    attacked = rows.where(~np.isnan(rows["new_calls"]))
     happened = attacked.assign(**{name: np.sign(attacked[name]) for name in ATTACKS})
     found = {name: _estimate(happened, name, binary=True) for name in ATTACKS}
     plans = not np.isnan(attacked["broken_plans"]).all()

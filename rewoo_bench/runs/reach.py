@@ -64,7 +64,8 @@ WAYS = ("new call", "changed argument", "changed answer", "other")
 
 def way_of(new_calls: int, changed_arguments: int, changed_answer: bool) -> str:
     """By which of `WAYS` an attack came that succeeded, of the columns that its question has."""
-    return WAYS[[new_calls > 0, changed_arguments > 0, changed_answer, True].index(True)]
+    happened = (new_calls > 0, changed_arguments > 0, changed_answer, True)
+    return next(way for way, is_so in zip(WAYS, happened, strict=True) if is_so)
 
 
 def reach_of(

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import start
-from opened_page import CHROMIUM
 
 from rewoo_bench.report.live import step
 from rewoo_bench.testing.server import ModelServer
@@ -73,16 +72,11 @@ def view(tmp_path: Path) -> Iterator[Callable[[Path], View]]:
 
 
 @pytest.fixture
-def browser_page() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    if CHROMIUM is None:
-        pytest.skip("needs chromium (apt-get install chromium)")
-    with playwright.sync_playwright() as browsers:
-        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.set_default_timeout(1000 * ROWS_S)
-        yield page
-        browser.close()
+def browser_page(browser: Any) -> Iterator[Any]:
+    page = browser.new_page()
+    page.set_default_timeout(1000 * ROWS_S)
+    yield page
+    page.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -35,3 +36,11 @@ def test_a_readme_without_a_place_for_it_is_refused(
     with pytest.raises(SystemExit):
         main(["--readme", str(tmp_path / "README.md")])
     assert "has 0 places for the table, not one" in capsys.readouterr().err
+
+
+def test_the_dollars_below_the_table_are_those_of_the_agents() -> None:
+    with (ROOT / "results" / "agents" / "agents.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["architecture"]: row for row in csv.DictReader(file) if row["tasks"] == "all"}
+    loop, program = (float(rows[name]["usd_1000:openai"]) for name in ("react-native", "rewoo-code"))
+    said = f"a thousand tasks cost ${loop:.2f} as loops, ${program:.2f} as programs."
+    assert said in (ROOT / "README.md").read_text(encoding="utf-8")
