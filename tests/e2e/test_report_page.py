@@ -176,7 +176,7 @@ def test_a_line_stands_where_trajectories_part(browser: Any, run: Path, tmp_path
         ]
         (line,) = (i for i, text in enumerate(rows) if text == "They part after 1 shared look-up: Dnieper | Volga")
         steps = {
-            name: [i for i, text in enumerate(rows) if f"→ {name}" in text] for name in ("Kyiv", "Dnieper", "Volga")
+            name: [i for i, text in enumerate(rows) if f"asks: {name}" in text] for name in ("Kyiv", "Dnieper", "Volga")
         }
         assert len(steps["Kyiv"]) == len(steps["Dnieper"]) == len(steps["Volga"]) == 1
         assert steps["Kyiv"][0] < line < steps["Dnieper"][0] < steps["Volga"][0]

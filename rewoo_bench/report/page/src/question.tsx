@@ -209,8 +209,8 @@ function StepOf({ step, trajectory, column }: { step: Step; trajectory: Trajecto
       {step.thought && <p class="thought"><Text>{step.thought}</Text></p>}
       {planned && placeholders(planned) && <p class="argument"><Planned step={planned} trajectory={trajectory} column={column} /></p>}
       {step.written && <p class="argument"><Text>{step.written}</Text></p>}
-      {step.argument && <p class="argument"><span class="muted">→ </span><Text>{step.argument}</Text></p>}
-      {step.observation && <p class="observation"><Text marked={trajectory.attackers_words}>{step.observation}</Text></p>}
+      {step.argument && <p class="argument"><span class="muted">asks: </span><Text>{step.argument}</Text></p>}
+      {step.observation && <p class="observation"><span class="muted">result: </span><Text marked={trajectory.attackers_words}>{step.observation}</Text></p>}
     </article>
   );
 }
