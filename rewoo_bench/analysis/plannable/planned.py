@@ -65,14 +65,13 @@ class Planned:
 
     sent: list[Sent]
     in_sequence: int
-    plans: int
     reads: list[Read]
 
 
 def planned(task: TracedTask, loop: Loop, way: Way) -> Planned:
     """The model calls of a trajectory as `way` would make them. Segments without a tool call stay as they are."""
     sizes, sent, reads = default_sizes()[way], list[Sent](), list[Read]()
-    plans = in_sequence = 0
+    in_sequence = 0
     places: dict[int, list[int]] = {}
     segment = 0
     for place, turn in enumerate(loop.turns):  # an answer may stand in no step
@@ -88,10 +87,9 @@ def planned(task: TracedTask, loop: Loop, way: Way) -> Planned:
         own_reads = list(_reads(task, steps, starts, way))
         written = _Segment(task, loop, sizes, own, steps, own_reads)
         sent += written.requests(starts, sent, is_lean=way != "plan")
-        plans += len(starts)
         in_sequence += len(starts) + len({read.turn for read in own_reads}) + 1
         reads += own_reads
-    return Planned(sent, in_sequence, plans, reads)
+    return Planned(sent, in_sequence, reads)
 
 
 def _kept(loop: Loop, place: int) -> Sent:
@@ -114,11 +112,8 @@ def _reads(task: TracedTask, steps: Sequence[int], starts: Sequence[int], way: W
     """The results of a segment that a model has to read before a later call can be written, turn by turn."""
     read: tuple[How, ...] = ("part",) if way == "code" else ("field", "choice", "part")
     needed: dict[tuple[int, tuple[int, ...]], int] = {}
-    start, last, own = (
-        steps[0],
-        tuple[int, ...](),
-        list[int](),
-    )  # of the plan; the steps of the turn before, and of this
+    start = steps[0]  # of the plan
+    last, own = tuple[int, ...](), list[int]()  # steps of the turn before, and of this
     for position in steps:
         step = task.steps[position]
         if own and task.steps[own[-1]].turn != step.turn:
@@ -214,15 +209,6 @@ class _Segment:
         if len(values) == 1:
             return following if step.values[0].kind(start) in _TAKEN else first + values[0]
         return first + sum(values) + sum(count_tokens(value.path) for value in step.values)
-
-
-def depth_and_width(task: TracedTask) -> tuple[int, int]:
-    """The longest chain of steps that copy from each other, and the most steps at one depth of a segment."""
-    levels: dict[tuple[int, int], int] = {}
-    for position, _, depth in graph(task):
-        key = task.steps[position].segment, depth
-        levels[key] = levels.get(key, 0) + 1
-    return max((depth for _, depth in levels), default=0), max(levels.values(), default=0)
 
 
 def graph(task: TracedTask) -> Iterator[tuple[int, tuple[int, ...], int]]:

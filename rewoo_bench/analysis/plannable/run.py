@@ -30,15 +30,7 @@ from rewoo_bench.analysis.call_costs import cached_tokens
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.law import cost_of
 from rewoo_bench.analysis.plannable.attacks import of_attacks, ways_of_attacks
-from rewoo_bench.analysis.plannable.planned import (
-    WAYS,
-    Loop,
-    depth_and_width,
-    graph,
-    passed_on,
-    planned,
-    read_results,
-)
+from rewoo_bench.analysis.plannable.planned import WAYS, Loop, graph, passed_on, planned, read_results
 from rewoo_bench.analysis.plannable.steps import KINDS, TracedTask, traced_tasks
 from rewoo_bench.analysis.prices import SHOWN, example_note, own_tariffs, pricing_of
 from rewoo_bench.analysis.stats.paired import Floats
@@ -236,7 +228,6 @@ def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
         start = task.starts[step.segment]
         kinds = Counter(value.kind(start) for value in step.values)
         copied = [found for value in step.values for found in value.copied_from(start)]
-        guessed = [value.by_chance for value in step.values if value.by_chance and value.kind(start) != "constant"]
         yield {
             **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
             "step": position, "turn": step.turn, "segment": step.segment, "tool": step.tool,
@@ -245,8 +236,6 @@ def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
             "is_read": position in read, "is_passed_on": position in passed and position not in read,
             "chosen": sum(source.how == "choice" for source in copied),
             "in_longer_text": sum(source.how == "part" for source in copied),
-            "by_chance": sum(any(found) for found in guessed),
-            "guessed": len(guessed),
             "choice": step.choice, "depth": depth, "copies_from": list(needs),
             "values_plannable": not kinds["derived"],
             "plannable": not kinds["derived"] and step.choice == "unconditional",
@@ -273,15 +262,9 @@ def _task_rows(
     """The loop as it was, and each way to plan by the law."""
     models = [place for place, kind in enumerate(calls["kind"]) if kind == "model" and calls["input_tokens"][place] > 0]
     others = [place for place in models if place not in positions]  # tools that ask a model: as they were
-    depth, width = depth_and_width(task)
-    shape = {
-        **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
-        **{"segments": len({step.segment for step in task.steps}), "tool_calls": len(task.steps)},
-        **{"depth": depth, "width": width},
-    }
+    key = dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True))
     yield {
-        **{**shape, "way": "loop", "plans": 0, "reads": 0},
-        **{"model_calls": len(models), "sequential_calls": len(models)},
+        **{**key, "way": "loop", "model_calls": len(models), "sequential_calls": len(models)},
         **_amounts({name: calls[name][models].astype(float) for name in _AMOUNTS}, tariffs),
     }
     for way in WAYS:
@@ -293,8 +276,8 @@ def _task_rows(
         }
         same = _amounts({name: calls[name][others].astype(float) for name in _AMOUNTS}, tariffs)
         yield {
-            **{**shape, "way": way, "plans": found.plans, "reads": len(found.reads)},
-            **{"model_calls": len(found.sent) + len(others), "sequential_calls": found.in_sequence + len(others)},
+            **{**key, "way": way, "model_calls": len(found.sent) + len(others)},
+            "sequential_calls": found.in_sequence + len(others),
             **{name: value + same[name] for name, value in own.items()},
         }
 

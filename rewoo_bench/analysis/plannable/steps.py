@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -49,7 +49,7 @@ CHOICES: tuple[Choice, ...] = ("unconditional", "after an error", "after an empt
 _OTHER_TASKS = 3  # that give an argument the same value, which makes it a constant
 _MOST_TASKS = 2 / 3  # of those that give the argument
 _FINISH = "Finish"  # the answer of some architectures; it calls nothing
-_MOST_PARTS = 10_000  # of a tool's schema
+_DEEPEST = 8  # levels of a tool's schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,6 @@ class ArgumentValue:
     asked: int | None = None
     parts: tuple[ArgumentValue, ...] = ()
     """The numbers of a sum."""
-    by_chance: tuple[bool, bool] | None = None
-    """Whether the results of another task have it, and what its user said first; None where there is no other task."""
 
     def kind(self, start: int, written: int | None = None) -> Kind:
         """What it is for a plan that is made before the step `start` and has written the steps before `written`."""
@@ -143,12 +141,7 @@ def traced_tasks(traces: Iterable[Mapping[str, Any]]) -> Iterator[TracedTask]:
     """
     lines = [_Line(trace) for trace in traces]
     between = _Between(lines)
-    last = next((line for line in reversed(lines) if line.calls), None)
-    before: list[_Line] = []  # with calls, of different tasks: the last one and the one before
-    for line in lines:
-        other = next((each for each in reversed(before) if each.task != line.task), last)
-        yield _traced(line, between, other if other and other.task != line.task else None)
-        before = [*[each for each in before if each.task != line.task][-1:], *([line] if line.calls else [])]
+    return (_traced(line, between) for line in lines)
 
 
 class _Line:
@@ -207,43 +200,30 @@ def _number(id_: str, default: int) -> int:
     return int(found.group()) if found else default
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _schema_constants(tools: Any) -> set[tuple[str, str, str]]:
+def _schema_constants(tools: Sequence[Any]) -> set[tuple[str, str, str]]:
     """Values that the schemas of tools name: the tool, the place of the argument, and the canonical text."""
     found = set()
     for tool in tools:
-        function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
-        function = function if isinstance(function, Mapping) else {}
-        schema: Any = next(
-            (function[key] for key in ("parameters", "input_schema", "inputSchema") if function.get(key)), {}
-        )
-        for path, value in _named_in(schema):
+        function = tool.get("function", tool)
+        names = ("parameters", "input_schema", "inputSchema")
+        schema: Mapping[str, Any] = next((function[name] for name in names if function.get(name)), {})
+        defined = schema.get("$defs") or schema.get("definitions") or {}
+        for path, value in _named_in(schema, "", defined, _DEEPEST):
             found |= {(str(function.get("name")), _place(path), text) for _, text in forms(value)}
     return found
 
 
-def _named_in(schema: Any) -> Iterator[tuple[str, Any]]:
+def _named_in(part: Any, path: str, defined: Mapping[str, Any], levels: int) -> Iterator[Leaf]:
     """The choices and defaults of a JSON Schema and of its parts, each with the path of its argument."""
-    defined = schema.get("$defs", schema.get("definitions")) if isinstance(schema, Mapping) else None
-    waiting = deque([("", schema)])
-    for _ in range(_MOST_PARTS):  # a part may refer to one that it is in
-        if not waiting:
-            return
-        path, part = waiting.popleft()
-        if not isinstance(part, Mapping):
-            continue
-        for value in [*_listed(part.get("enum")), part.get("const"), part.get("default")]:
-            yield from leaves(value, path)
-        if isinstance(defined, Mapping) and "$ref" in part:
-            waiting.append((path, defined.get(str(part["$ref"]).rpartition("/")[2])))
-        waiting += [(path, each) for name in ("anyOf", "oneOf", "allOf") for each in _listed(part.get(name))]
-        waiting.append((f"{path}[]", part.get("items")))
-        properties = part.get("properties")
-        for name, each in properties.items() if isinstance(properties, Mapping) else ():
-            waiting.append((f"{path}.{name}" if path else str(name), each))
+    if not isinstance(part, Mapping) or not levels:  # a part may refer to one that it is in
+        return
+    for value in [*(part.get("enum") or ()), part.get("const"), part.get("default")]:
+        yield from leaves(value, path)
+    parts = [(path, each) for name in ("anyOf", "oneOf", "allOf") for each in part.get(name) or ()]
+    parts += [(path, defined.get(str(part.get("$ref")).rpartition("/")[2])), (f"{path}[]", part.get("items"))]
+    parts += [(f"{path}.{name}" if path else name, each) for name, each in (part.get("properties") or {}).items()]
+    for where, each in parts:
+        yield from _named_in(each, where, defined, levels - 1)
 
 
 def _place(path: str) -> str:
@@ -255,7 +235,7 @@ class _Between:
     """What is known of all trajectories together: constants, branches, and tools that never return anything."""
 
     def __init__(self, lines: Iterable[_Line]) -> None:
-        self._tasks: defaultdict[int, set[int]] = defaultdict(set)  # hashes, of arguments, their values, and tasks
+        self._tasks: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)  # of arguments, and of their values
         self._tools: defaultdict[int, set[frozenset[str]]] = defaultdict(set)  # of the next turn, by what came before
         self._heard: set[str] = set()
         for line in lines:
@@ -263,18 +243,18 @@ class _Between:
                 self._tools[prefix].add(frozenset(call.tool for call in calls))
                 for call in calls:
                     for path, text in _texts(call):
-                        self._tasks[hash((call.tool, _place(path)))].add(hash(line.task))
-                        self._tasks[hash((call.tool, _place(path), text))].add(hash(line.task))
+                        self._tasks[call.tool, _place(path)].add(line.task)
+                        self._tasks[call.tool, _place(path), text].add(line.task)
                     if not says_nothing(call.result):
                         self._heard.add(call.tool)
 
     def is_constant(self, line: _Line, call: ToolStep, path: str, value: Any) -> bool:
         if is_empty(value):
             return True
-        own, given = {hash(line.task)}, self._tasks[hash((call.tool, _place(path)))]
+        given = self._tasks[call.tool, _place(path)]
         for _, text in forms(value):
-            same = self._tasks[hash((call.tool, _place(path), text))]
-            is_usual = len(same - own) >= _OTHER_TASKS and len(same) >= _MOST_TASKS * len(given)
+            same = self._tasks[call.tool, _place(path), text]
+            is_usual = len(same - {line.task}) >= _OTHER_TASKS and len(same) >= _MOST_TASKS * len(given)
             if is_usual or (call.tool, _place(path), text) in line.constants:
                 return True
         return False
@@ -308,13 +288,11 @@ def _texts(call: ToolStep) -> list[tuple[str, str]]:
     return [(path, text) for path, value in call.leaves for _, text in forms(value)]
 
 
-def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
+def _traced(line: _Line, between: _Between) -> TracedTask:
     instructions = index_of(line.instructions)
     said: list[Index] = []
     results: list[Index] = []
     asked: dict[Any, int] = {}
-    others = [index_of(call.result) for call in other.calls] if other else []
-    others_said = [index_of(text) for text in other.said[0]] if other else []
     steps = []
     segment = -1
     for position, (call, choice) in enumerate(zip(line.calls, between.choices(line), strict=True)):
@@ -332,13 +310,10 @@ def _traced(line: _Line, between: _Between, other: _Line | None) -> TracedTask:
                 if line.calls[place].turn < call.turn and not is_known and (how := index.find(value)):
                     sources.append(Source(place, *how))
             constant = not is_known and between.is_constant(line, call, path, value)
-            chance = None
-            if other is not None and not is_empty(value):
-                chance = any(index.find(value) for index in others), any(index.find(value) for index in others_said)
             parts = tuple(found(path, number) for number in numbers_in(value))
             parts = tuple(replace(part, is_constant=True) if len(str(part.value)) == 1 else part for part in parts)
             before = asked.get(forms(value)) if forms(value) else None
-            return ArgumentValue(path, value, is_known, constant, tuple(sources), before, parts, chance)
+            return ArgumentValue(path, value, is_known, constant, tuple(sources), before, parts)
 
         values = [found(path, value) for path, value in call.leaves]
         for _, value in call.leaves:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,6 @@ OF_WAYS = (
 OF_RARE = f"{RARE} {A_RARE_EVENT}: few tasks make most of the spread"
 FEWEST_TASKS = 10
 """Tasks of which an interval is shown; of fewer it says nothing."""
-_CLEAR = 0.1
-"""By how much dollars differ from tokens where a sentence says why."""
 
 
 def share(part: Any, whole: Any, tasks: Any) -> Interval:
@@ -93,15 +91,15 @@ def reading(found: Plannable, architecture: str) -> str:
 
 
 def verdicts(found: Plannable, architecture: str) -> list[str]:
-    """The sentences that a reader came for: of each price, and why dollars differ from tokens; none without dollars."""
+    """The sentences that a reader came for, one for each price; none without dollars."""
     rows = {(row["way"], row["measure"]): row for row in against_loop(found, architecture).to_dict("records")}
     said = []
-    for names in _agreeing(found, architecture):
-        own = {way: rows[way, f"usd:{names[0]}"] for way in WAYS if (way, f"usd:{names[0]}") in rows}
+    for price, title in found.prices.items():
+        own = {way: rows[way, f"usd:{price}"] for way in WAYS if (way, f"usd:{price}") in rows}
         if not own:
             continue
-        rules, model = _title(found, names)
-        where = " and ".join("without a cache" if rule == SHOWN["none"] else f"under {rule}" for rule in rules)
+        rule, model = title.rsplit(", ", 1)
+        where = "without a cache" if rule == SHOWN["none"] else f"under {rule}"
         plan, program = (f"{own[way]['ratio']:.2f}" for way in ("plan", "code"))
         n = own["plan"]["n"]
         few = f"{counted(n, 'task')} {'is' if n == 1 else 'are'} too few to tell more."
@@ -109,41 +107,7 @@ def verdicts(found: Plannable, architecture: str) -> list[str]:
             f"{architecture}: by the law of plan and loop, a plan would cost {plan} times what the loop costs, and a "
             f"program {program} times, {where} at {model}'s prices. {few if n < FEWEST_TASKS else _shows(own)}"
         )
-    return [*said, *_of_output(rows)]
-
-
-def _agreeing(found: Plannable, architecture: str) -> list[list[str]]:
-    """The prices, those together at which each trajectory costs the same: a cache that held nothing is none."""
-    own, groups = found.tasks[found.tasks["architecture"] == architecture], list[list[str]]()
-    for name in found.prices:
-        usd = own[f"usd:{name}"]
-        same = (each for each in groups if np.allclose(own[f"usd:{each[0]}"], usd, rtol=1e-9, atol=0, equal_nan=True))
-        if (group := next(same, None)) is None:
-            groups.append([name])
-        else:
-            group.append(name)
-    return groups
-
-
-def _title(found: Plannable, names: Sequence[str]) -> tuple[list[str], str]:
-    """The rules of prices that agree, and the model."""
-    rules, models = zip(*(found.prices[name].rsplit(", ", 1) for name in names), strict=True)
-    return list(dict.fromkeys(rules)), " and ".join(dict.fromkeys(models))
-
-
-def _of_output(rows: Mapping[Any, Mapping[Any, Any]]) -> Iterator[str]:
-    """Why a plan's dollars are another multiple than its tokens, where no cache is the reason."""
-    own = [rows.get(("plan", name)) for name in ("input_tokens", "output_tokens", "usd:none")]
-    read, written, usd = ({} if row is None else row for row in own)
-    if not (read and written and usd):
-        return
-    tokens = (read["planned"] + written["planned"]) / (read["loop"] + written["loop"])
-    if abs(usd["ratio"] / tokens - 1) > _CLEAR:
-        yield (
-            f"{usd['architecture']}: a plan would take {tokens:.2f} times the loop's tokens. Dollars differ from that "
-            f"by the output, which costs more than input: a plan writes {written['planned']:,.0f} tokens a task, the "
-            f"loop {written['loop']:,.0f}."
-        )
+    return said
 
 
 def _shows(own: Mapping[Any, Mapping[Any, Any]]) -> str:
@@ -209,8 +173,7 @@ def text(found: Plannable) -> str:
         blocks.append("\n".join([head, "", reading(found, architecture), *said]))
         if not measured:
             blocks.append("\n".join([*text_table(ways_table(found, architecture)), *OF_WAYS]))
-        blocks.append("\n".join([*text_table(values_table(calls)), *_chance(calls)]))
-        blocks.append("\n".join(text_table(calls_table(calls))))
+        blocks += ["\n".join(text_table(table)) for table in (values_table(calls), calls_table(calls))]
     rare = [OF_RARE] if any(RARE in block for block in blocks) else []
     return "\n\n".join([*blocks, "\n".join([*rare, *notes(found)])])
 
@@ -242,15 +205,6 @@ def values_table(calls: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-def _chance(calls: pd.DataFrame) -> Iterator[str]:
-    guessed, by_chance = calls["guessed"].sum(), calls["by_chance"].sum()
-    if guessed:
-        share_ = f"{by_chance / guessed:.0%} of the {guessed:,} values that aren't constant"
-        others = calls["values"].sum() - calls["constant"].sum() - guessed
-        rest = f"; the other {others:,} have no other task to be looked for in" if others else ""
-        yield f"by chance: {share_} also stand in what was said or found in another task{rest}"
-
-
 def calls_table(calls: pd.DataFrame) -> list[list[str]]:
     """A row for each of the conditions under which a call can be planned."""
     one = np.ones(len(calls))
@@ -275,10 +229,8 @@ def ways_table(found: Plannable, architecture: str) -> list[list[str]]:
     """What a task takes in the loop, and each way to plan by the loop."""
     rows = {(row["way"], row["measure"]): row for row in against_loop(found, architecture).to_dict("records")}
     names = {"model_calls": "model calls", "sequential_calls": "in sequence", "input_tokens": "tokens in"}
-    names["output_tokens"] = "tokens out"
-    for group in _agreeing(found, architecture):
-        rules, model = _title(found, group)
-        names[f"usd:{group[0]}"] = f"$ / 1,000 tasks, {' and '.join(rules)}, {model}"
+    names |= {"output_tokens": "tokens out"}
+    names |= {f"usd:{price}": f"$ / 1,000 tasks, {title}" for price, title in found.prices.items()}
     measures = [name for name in names if ("plan", name) in rows]
     loop = ["the loop", *(_amount(measure, rows["plan", measure]["loop"]) for measure in measures)]
     table = [["a task takes", *(names[name] for name in measures)], loop]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import time
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from real_data import TAU_BENCH, RealData
 from rewoo_bench import bench, compare
 from rewoo_bench.analysis.law import default_sizes
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.planned import Loop, Way, depth_and_width, passed_on, planned, read_results
+from rewoo_bench.analysis.plannable.planned import Loop, Way, passed_on, planned, read_results
 from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.analysis.plannable.steps import TracedTask, traced_tasks
 from rewoo_bench.analysis.plannable.values import Index, forms, leaves
@@ -39,10 +38,8 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
     ("text", "value", "how"),
     [
         ("HAT069", "HAT069", "whole"),
-        (" hat069. ", "HAT069", "whole"),
         (FLIGHTS, "HAT069", "field"),
         (FLIGHTS, 121, "field"),
-        (FLIGHTS, "121.00", "field"),
         (FLIGHTS, "May 20, 2024", "field"),
         (FLIGHTS, "mia_li", "field"),
         (FLIGHTS, "Mia", "part"),
@@ -57,24 +54,16 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
         ("at 3:00 PM", "15:00:00", "part"),
         ("2024-05-15 15:00:00", 5, None),
         ("1. Austin", 1, None),
-        ("a one-way trip", 1, None),
         ("152, 103", "152 + 103", None),
         ("152+103=", "152 + 103", "part"),
-        ("The flight HAT069 costs $1,500.50 today", "hat069", "part"),
         ("The flight HAT069 costs $1,500.50 today", 1500.5, "part"),
         ("I have three bags", 3, "part"),
         ("On May 20th, please", "2024-05-20", "part"),
         ("On 20/05/2024", "2024-05-20", "part"),
         ("On 05/06/2024", "2024-06-05", None),  # in May, as in America
-        ("We split it 50/30/20", 30, "part"),
-        ("on may 20, or the 21st of may", "2024-05-20", "part"),
         ("I may 20 times", "2024-05-20", None),
-        ("no one is here, take this one", 1, None),
         ("a 20GB plan", 20, "part"),
         ("a 20GBx plan, 12e5, 3b", 12, None),
-        ("costs $5k", 5, None),
-        ("1.500,00 € bitte", 1500, "part"),
-        ("1 500 €", 1500, "whole"),
         ("fly from jfk", "JFK", "part"),
         ("la vie", "LA", None),
         ("12 then 345", "12/345", None),
@@ -83,16 +72,13 @@ FLIGHTS = '{"flights": [{"id": "HAT069", "price": 121, "date": "2024-05-20"}], "
         ("请订从北京到上海的机票,3张,2024年5月20日,从JFK出发", "北京", "part"),
         ("请订从北京到上海的机票,3张,2024年5月20日,从JFK出发", "2024-05-20", "part"),
         ("请订从北京到上海的机票", "京", None),
-        ("東京から大阪まで5月20日に2枚", "2024-05-20", "part"),
         ("ฉันต้องการไปกรุงเทพ", "กรุงเทพ", "part"),
-        ('{"城市": "北京"}', "北京", "field"),
         ("Größe in São Paulo", "sao paulo", "part"),
         ("user_id: mia_li_3668", "mia-li-3668", "part"),
         ('"{\\"id\\": \\"X7\\"}"', "X7", "part"),
         ("HAT0690", "HAT069", None),
         ("version 1.2.3", 1.2, None),
         ("anything", "", None),
-        ("true", True, None),
         ("{}", {}, None),
         ("[1, 2", 1, "part"),  # cut off JSON is a text
     ],
@@ -195,7 +181,7 @@ def test_a_value_that_three_other_tasks_gave_is_a_constant() -> None:
 def test_choices_in_parts_of_a_schema_are_constants() -> None:
     unit = {"enum": ["celsius"]}
     properties = {
-        "tags": {"type": "array", "items": {"enum": ["urgent"]}},
+        "tags": {"type": "array", "items": {"enum": ["urgent"]}, "properties": None},
         "mode": {"anyOf": [{"enum": ["fastest"]}, {"type": "null"}]},
         "opt": {"properties": {"unit": unit, "sizes": {"default": [7000]}, "same": {"$ref": "#/$defs/Again"}}},
     }
@@ -268,7 +254,6 @@ def test_a_plan_reads_what_it_cant_pass_on() -> None:
     assert calls_of(task, "plan") == (["planner", *["tool"] * 4, "solver"], 5)
     assert calls_of(task, "code") == (["planner", "tool", "tool", "solver"], 4)  # a program takes fields
     assert passed_on(task) == set()
-    assert depth_and_width(task) == (3, 2)
 
 
 def test_a_whole_result_is_passed_on_but_not_what_its_call_had_said() -> None:
@@ -451,35 +436,15 @@ def test_each_trajectory_has_the_prices_of_its_model_where_sheets_have_all_of_th
 def test_the_sentence_has_the_error_that_was_measured_and_says_what_is_left(tmp_path: Path) -> None:
     run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(12)])
     found = plannable(run, ["none"])
-    said, of_output = tables.verdicts(found, "bot")
+    (said,) = tables.verdicts(found, "bot")
     rows = [row for row in tables.against_loop(found, "bot").to_dict("records") if row["measure"] == "usd:none"]
     plan, _, program = rows
     assert f"a plan would cost {plan['ratio']:.2f} times what the loop costs" in said
-    written = found.tasks.groupby("way")["output_tokens"].mean()
-    assert of_output.endswith(f"writes {written['plan']:,.0f} tokens a task, the loop {written['loop']:,.0f}.")
     table = tables.errors().set_index("way")
     errors = table[table["measure"].str.startswith("usd:")]["took_per_predicted"]
     assert f"they took {errors.min():.2f} to {errors.max():.2f} times such an estimate" in said
     assert plan["high"] * errors["plan"].max() > 1 > program["high"] * errors["code"].max()
     assert said.endswith("with such an error and this interval the estimate shows a program cheaper than the loop.")
-
-
-def test_prices_that_agree_share_a_sentence_and_a_column(tmp_path: Path) -> None:
-    """Prompts under 1,024 tokens, which OpenAI's cache never has; Anthropic's prices are others."""
-    found = plannable(run_of(tmp_path, [{"task_id": "1", "messages": messages("1")[1:]}]))
-    said = [each for each in tables.verdicts(found, "bot") if "would cost" in each]
-    assert [re.sub(r".*times, (.*?)\. 1 task is too few to tell more\.", r"\1", each) for each in said] == [
-        "without a cache and under OpenAI's rule at gpt-5-mini's prices",
-        "under Anthropic's rule at claude-sonnet-4-5's prices",
-    ]
-    head, loop, *_ = tables.ways_table(found, "bot")
-    assert head[4:] == [
-        "tokens out",
-        "$ / 1,000 tasks, no cache and OpenAI's rule, gpt-5-mini",
-        "$ / 1,000 tasks, Anthropic's rule, claude-sonnet-4-5",
-    ]
-    assert loop[4] == f"{found.tasks['output_tokens'].iloc[0]:,.0f}"
-    assert "measured / estimated" not in tables.text(found)
 
 
 def test_files_have_the_words_of_the_terminal_and_the_measured_error(tmp_path: Path) -> None:
