@@ -1,8 +1,7 @@
 """How often intervals and tests are right, where the truth is known: writes results/coverage.md.
 
-    python scripts/measure_coverage.py                                    # six to twelve minutes on one core
-    python scripts/measure_coverage.py --all                              # prints the tables that the page leaves out
-    python scripts/measure_coverage.py --samples 100 --out /tmp/coverage.md
+    python scripts/measure_coverage.py                        # six to twelve minutes on one core
+    python scripts/measure_coverage.py --samples 100 --out page.md
 
 A run of tests/golden/models is a population: its values are the truth, and n of its questions drawn with replacement
 are a sample. Populations with heavier tails and recommendations are simulated. Every cell has a random generator of its
@@ -21,14 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.prices import priced_rows
-from rewoo_bench.analysis.stats.bootstrap import log_ratio_bounds, resampled_means
 from rewoo_bench.analysis.stats.paired import (
     FEW,
     Interval,
@@ -38,7 +35,6 @@ from rewoo_bench.analysis.stats.paired import (
     proportion,
     quantile_interval,
     ratio_of_means,
-    student,
 )
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, per_solved, ratio_per_solved
 from rewoo_bench.analysis.stats.tests import mcnemar_exact, minimum_detectable_difference
@@ -189,52 +185,6 @@ def _apart(a: Floats, b: Floats) -> Floats:
     return moved
 
 
-def _of_student(a: Floats, b: Floats) -> tuple[float, float]:
-    half = student(len(a), 0.95) * float(_apart(a, b).std()) / math.sqrt(len(a) - 1)
-    centre = math.log(b.mean() / a.mean())
-    return centre - half, centre + half
-
-
-def _bca(a: Floats, b: Floats) -> tuple[float, float]:
-    """The bias-corrected and accelerated bootstrap (Efron 1987)."""
-    means, normal = resampled_means(np.column_stack([a, b]), RESAMPLES, 0), NormalDist()
-    logs, moved = np.log(means[:, 1] / means[:, 0]), _apart(a, b)
-    below = min(max(float((logs < math.log(b.mean() / a.mean())).mean()), 0.001), 0.999)
-    bias, skew = normal.inv_cdf(below), float((moved**3).sum() / (6 * (moved**2).sum() ** 1.5))
-    z = [bias + normal.inv_cdf(share) for share in (0.025, 0.975)]
-    low, high = np.quantile(logs, [normal.cdf(bias + each / (1 - skew * each)) for each in z])
-    return float(low), float(high)
-
-
-def _ours(a: Floats, b: Floats) -> tuple[float, float]:
-    found = ratio_of_means(a, b)
-    return math.log(found.low), math.log(found.high)
-
-
-RESAMPLES = 2_000
-METHODS: Mapping[str, Callable[[Floats, Floats], tuple[float, float]]] = {
-    "as here": _ours,
-    "Student's": _of_student,
-    "bootstrap-t": lambda a, b: log_ratio_bounds(a, b, 0.95, RESAMPLES),
-    "BCa": _bca,
-}
-"""Bounds of the logarithm of the token ratio."""
-
-
-def by_method(populations: Iterable[Rows], samples: int, seed: int) -> dict[str, list[float]]:
-    """Coverage of the token ratio by each method, in the cells with one trial that the goal is of."""
-    shares: dict[str, list[float]] = {name: [] for name in METHODS}
-    cells = [(rows, n) for rows in populations for n in QUESTIONS if n >= LEAST and expected(rows, n) >= FEW]
-    for rows, n in cells:
-        draw = np.random.default_rng([seed, n, 2])
-        truth = math.log(ratio_of_means(*rows.columns["total_tokens"]).estimate)
-        drawn = [sample(rows, n, 1, draw).columns["total_tokens"] for _ in range(samples)]
-        for name, method in METHODS.items():
-            bounds = [method(*each) for each in drawn]
-            shares[name].append(float(np.mean([low <= truth <= high for low, high in bounds])))
-    return shares
-
-
 # Tokens of one architecture, with a tail; the truth is the mean. The other's are lognormal with sigma 0.35.
 TAILS: Mapping[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
     "1% of questions at 10 times": (lambda draw, n: _events(draw, n, 0.01, 10), 1.09 * math.exp(0.3**2 / 2)),
@@ -317,7 +267,7 @@ _TEXT = """\
 # Coverage of the intervals
 
 **Most 95% intervals hold the truth about 95 times in 100. Those of tokens and dollars are too narrow where a sample \
-lacks a rare, dear question.** `python scripts/measure_coverage.py` writes this page (seed {seed}); `--all` prints more.
+lacks a rare, dear question.** `python scripts/measure_coverage.py` writes this page (seed {seed}).
 
 Each architecture beside {baseline} in a run of tests/golden/models is a population, {populations} in all, of which we \
 draw n questions {samples:,} times. A cell has the worst coverage, and how many populations are below 93%.
@@ -347,92 +297,46 @@ Coverage of ratios without the mark, and in brackets samples with it:
 
 So `compare` shows no ratio per solved question where either side solved fewer than {least_solved}.
 """
-_MORE = """\
-Coverage, and the share of token ratios with the mark `?`
-
-{every}
-
-Coverage of the token ratio by method, in the {cells} cells ({half:,} samples each, so fewer are within 93 to 97% by \
-chance; {resamples:,} resamples). Ours is kept: {kept}
-
-{methods}
-
-Coverage of EM in percent, three trials of a question that correlate with 0.1, 0.5 and 1
-
-{rare_answers}
-
-`detectable`, and how often the exact McNemar test shows such a difference; Holm's first step is that of {family} tests
-
-{differences}
-"""
 
 
-def document(samples: int, tests: int, seed: int) -> tuple[str, str]:
-    """results/coverage.md, and the tables that it leaves out."""
-    populations = {(run, name): population(run, name) for run, names in RUNS.items() for name in names}
+def document(samples: int, tests: int, seed: int) -> str:
+    """results/coverage.md."""
+    populations = {f"{run} {name}": population(run, name) for run, names in RUNS.items() for name in names}
     cells = {
-        (n, trials): {" ".join(key): coverage(rows, n, trials, samples, seed) for key, rows in populations.items()}
+        (n, trials): {name: coverage(rows, n, trials, samples, seed) for name, rows in populations.items()}
         for n, trials in (*((n, 1) for n in QUESTIONS), (50, 3))
     }
-    by_name = {" ".join(key): rows for key, rows in populations.items()}
     goal = {key: each for key, each in cells.items() if key[0] >= LEAST}
-    methods = by_method(by_name.values(), samples // 2, seed)
-    rare = {share: [of_rare_answers(share, n, samples, seed) for n in QUESTIONS] for share in (0.01, 0.02)}
-    of_tests = [
-        (n, share, level, minimum_detectable_difference(share, n, level))
+    rare = [of_rare_answers(share, n, samples, seed) for share in (0.01, 0.02) for n in QUESTIONS]
+    shares = [share for each in rare for share in each]
+    shown = [
+        power(n, share, minimum_detectable_difference(share, n, level), level, tests, seed)
         for n in QUESTIONS[1:]
         for share in (0.1, 0.25)
         for level in (0.05, 0.05 / TESTS)
     ]
-    shown = [power(n, share, difference, level, tests, seed) for n, share, level, difference in of_tests]
     solved = zip(SOLVED, of_solved(samples // 5, seed), strict=True)
     tails = [[name, *(_of_tail(*of_tail(name, n, samples, seed)) for n in QUESTIONS)] for name in TAILS]
-    of_n, sizes = ["n", *map(str, QUESTIONS)], {key: _size(*key) for key in cells}
-    shares = [share for by_n in rare.values() for each in by_n for share in each]
+    sizes = {key: _size(*key) for key in cells}
     row = "ratio per solved question, the second solved"
     others = [
         *([f"{row} {low} to {high}", _share(held)] for (low, high), held in solved),
         ["EM of 1 and 2%, three trials", f"{min(shares):.1%} to {max(shares):.1%}"],
         ["McNemar's test shows a detectable difference (aim 0.80)", f"{min(shown):.2f} to {max(shown):.2f}"],
     ]
-    text = _TEXT.format(
+    return _TEXT.format(
         seed=seed,
         samples=samples,
         baseline=BASELINE,
         populations=len(populations),
         committed=_table(["n", *sizes.values()], [*over_populations(cells)]),
         verdict=_verdict(goal),
-        goal=_goal(goal, by_name),
-        ratio=_table(["n", *(sizes[key] for key in goal)], [*_of_ratio(goal, by_name)]),
-        tails=_table(of_n, tails),
+        goal=_goal(goal, populations),
+        ratio=_table(["n", *(sizes[key] for key in goal)], [*_of_ratio(goal, populations)]),
+        tails=_table(["n", *map(str, QUESTIONS)], tails),
         others=_table(["check", "coverage"], others),
         least_solved=LEAST_SOLVED,
     )
-    more = _MORE.format(
-        every=_table(["n", "system", *KINDS, "marked"], [*_every(cells)]),
-        cells=len(methods["as here"]),
-        half=samples // 2,
-        resamples=RESAMPLES,
-        kept=_kept(methods),
-        methods=_table(["method", "93 to 97%", "above", "below", "lowest"], [*map(_method, methods, methods.values())]),
-        rare_answers=_table(of_n, [[f"EM of {name:.0%}", *map(_shares, by_n)] for name, by_n in rare.items()]),
-        family=TESTS,
-        differences=_table(
-            ["n", "discordant", "level", "detectable", "shown"],
-            [
-                [f"{n}", f"{share}", f"{level:.4f}", f"{difference:.3f}", f"{found:.2f}"]
-                for (n, share, level, difference), found in zip(of_tests, shown, strict=True)
-            ],
-        ),
-    )
-    return text, more
-
-
-def _every(cells: Mapping[tuple[int, int], Cells]) -> Iterator[list[str]]:
-    for key, by_population in cells.items():
-        for name, held in by_population.items():
-            every = (held[kind].every for kind in KINDS)
-            yield [_size(*key), name, *map(_share, every), _share(held["token ratio"].marked)]
 
 
 def _of_ratio(cells: Mapping[tuple[int, int], Cells], rows: Mapping[str, Rows]) -> Iterator[list[str]]:
@@ -463,20 +367,6 @@ def _goal(cells: Mapping[tuple[int, int], Cells], rows: Mapping[str, Rows]) -> s
     )
 
 
-def _method(name: str, shares: Sequence[float]) -> list[str]:
-    known = np.array(shares)
-    inside, above = ((known >= 0.93) & (known <= 0.97)).mean(), (known > 0.97).mean()
-    return [name, f"{inside:.0%}", f"{above:.0%}", f"{1 - inside - above:.0%}", f"{known.min():.1%}"]
-
-
-def _kept(methods: Mapping[str, Sequence[float]]) -> str:
-    """How often the interval here and the others are below 93%."""
-    below = {name: np.mean(np.array(shares) < 0.93) for name, shares in methods.items()}
-    ours = below.pop("as here")
-    others = ", ".join(f"{name} in {share:.0%}" for name, share in below.items())
-    return f"it is below 93% in {ours:.0%} of these cells; {others}."
-
-
 def _verdict(cells: Mapping[tuple[int, int], Cells]) -> str:
     """How many cells of all kinds are where they should be."""
     kinds = (held[kind].every for each in cells.values() for held in each.values() for kind in KINDS)
@@ -493,10 +383,6 @@ def _of_tail(held: float, marked: float) -> str:
     return f"{_share(held)} ({marked:.0%})"
 
 
-def _shares(shares: Sequence[float]) -> str:
-    return ", ".join(f"{100 * share:.1f}" for share in shares)
-
-
 def _share(share: float) -> str:
     return "-" if math.isnan(share) else f"{share:.1%}"
 
@@ -506,18 +392,14 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    """Writes the page; with --all it prints its other tables, too."""
+    """Writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1_000, help="of a cell")
     parser.add_argument("--tests", type=int, default=4_000, help="simulated comparisons of a detectable difference")
     parser.add_argument("--seed", type=int, default=34)
     parser.add_argument("--out", type=Path, default=RESULTS / "coverage.md")
-    parser.add_argument("--all", action="store_true", help="print the tables that the page leaves out, too")
     flags = parser.parse_args()
-    text, more = document(flags.samples, flags.tests, flags.seed)
-    flags.out.write_text(text, encoding="utf-8")
-    if flags.all:
-        print(more)
+    flags.out.write_text(document(flags.samples, flags.tests, flags.seed), encoding="utf-8")
     print(f"{flags.out} written (seed {flags.seed})")
 
 
