@@ -35,7 +35,7 @@ from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions, as_values
-from rewoo_bench.text.argument_checks import abridged, check_callbacks, check_kind
+from rewoo_bench.text.argument_checks import abridged, check_kind
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.types import Example, GoldAware, Model
 
@@ -84,7 +84,6 @@ async def evaluate(
         for name, value in (("exemplars", exemplars), ("scoring", scoring)):
             if value != defaults[name].default:
                 raise UsageError(f"{name}: it is for examples; the data set {dataset!r} has its own")
-    check_callbacks(on_result=on_result, on_event=on_event)
     of_limits: dict[str, Any] = {}
     if limits is not None:
         of_limits = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}

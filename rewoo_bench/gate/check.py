@@ -41,7 +41,7 @@ from rewoo_bench.gate.verdict import ENOUGH_QUESTIONS, FALSE_ALARMS, Check, Grou
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import Manifest, changed_values, read_manifest, resume_command
 from rewoo_bench.runs.rows import Rows, mean_over_questions
-from rewoo_bench.text.argument_checks import abridged, check_switches
+from rewoo_bench.text.argument_checks import abridged
 from rewoo_bench.text.words import counted
 
 
@@ -62,7 +62,6 @@ class ComparisonTerms:
         is_number = isinstance(self.max_increase, Real) and not isinstance(self.max_increase, bool)
         if self.max_increase is not None and not (is_number and 0 <= self.max_increase < math.inf):
             raise UsageError(f"max_increase: expected a share such as 0.02, got {abridged(self.max_increase)}")
-        check_switches(accept_prompts=self.accept_prompts, strict=self.strict)
 
 
 def check_run(

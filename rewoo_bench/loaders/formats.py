@@ -13,7 +13,7 @@ from itertools import chain
 from rewoo_bench.config.specs import QuestionStyle
 from rewoo_bench.errors import DataError
 from rewoo_bench.loaders.multihop import hotpotqa_example, musique_example, wikimultihop_example
-from rewoo_bench.loaders.row_fields import RawRow, RowError, encodable
+from rewoo_bench.loaders.row_fields import RawRow, RowError
 from rewoo_bench.loaders.short_answers import (
     gsm8k_example,
     is_gsm8k,
@@ -121,13 +121,15 @@ class Examples:
                 row = {"id": number, **row}
             try:
                 example = self.format.convert(row)
-                if example is None:
-                    self.left_out += 1
-                    continue
-                example = encodable(example)
             except RowError as error:
                 raise DataError(f"{self._where}, row {number}: {error}") from None
-            yield example
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                what = f"not in the form of {self.format.name}: {type(error).__name__}: {error}"
+                raise DataError(f"{self._where}, row {number}: {what}") from None
+            if example is None:
+                self.left_out += 1
+            else:
+                yield example
 
 
 def read_examples(rows: Iterable[RawRow], where: str, name: str | None = None) -> Examples:

@@ -53,6 +53,7 @@ from rewoo_bench.loaders.sources import (
     load_rows,
     read_data_file,
     read_tasks,
+    scorer_of,
 )
 from rewoo_bench.runs.manifest import DatasetFacts
 from rewoo_bench.text.argument_checks import check_kind
@@ -127,10 +128,8 @@ def load_dataset_examples(
     named_alone, inject = split_inject(str(dataset))
     plain, objectives = split_objectives(named_alone)
     if run := find_run(plain):
-        if objectives > 1:
-            raise DataError(f"{str(dataset)!r}: the tasks of a run are asked one at a time; leave {OBJECTIVES} out")
-        if inject:
-            raise DataError(f"{str(dataset)!r}: the tasks of a run have no pages; leave {INJECT} out")
+        if objectives > 1 or inject:
+            raise DataError(f"{str(dataset)!r}: the tasks of a run are asked as they are: leave {OBJECTIVES} out")
         return _tasks_of_run(run, split, limit, seed)
     found = find_dataset(plain)
     named, spec = found.dataset, _spec(found.dataset) if found.dataset else None
@@ -200,9 +199,8 @@ def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int
         raise DataError(f"--split {split}: the tasks of a run have no splits; leave it out")
     selection = select(recorded.examples, limit=limit, seed=seed, where=where)
     taken = selection.examples
-    is_own = facts.format in {each.name for each in ROW_FORMATS}
-    defaults = format_named(str(facts.format)).defaults if is_own else Defaults()
-    scorer = recorded.scorer(defaults.scoring)
+    defaults = next((each.defaults for each in ROW_FORMATS if each.name == facts.format), Defaults())
+    scorer = scorer_of(recorded, defaults.scoring)
     digest = ids_hash(example.id for example in taken)
     manifest = {
         "name": facts.name,
@@ -374,10 +372,10 @@ def _rows(
     config = spec.hub.config if config is None else config
     if config not in known:
         raise DataError(f"data set {spec.name!r}: {unknown('configuration', config, known)}")
-    fetched = load_rows(spec.hub, config, split, streaming=limit is not None and limit <= STREAMED_LIMIT)
+    rows, revision = load_rows(spec.hub, config, split, streaming=limit is not None and limit <= STREAMED_LIMIT)
     name = spec.name if config == spec.hub.config else f"{spec.name}:{config}"
     where = f"{spec.hub.path} ({config}, {split})"
-    return name, fetched.rows, where, {"hub": spec.hub.path, "config": config, "revision": fetched.revision}
+    return name, rows, where, {"hub": spec.hub.path, "config": config, "revision": revision}
 
 
 # The gold chains that the oracle follows: those of a data set, and a search for questions without one.
@@ -408,13 +406,11 @@ def with_chains(
     of the sample's order are taken, so a sample still begins with every smaller one. Raises `DataError`.
     """
     if in_world:
-        if not any(example.actions for example in dataset.examples):
+        chained = [example for example in dataset.examples if example.actions]
+        if not chained:
             needed = "the oracle needs the gold calls of each task, under 'calls' (docs/tools.md)"
             raise DataError(f"{dataset.name!r}: {needed}; or name a language model with --model")
-        chained = [example for example in dataset.examples if example.actions]
-        digest, without = ids_hash(example.id for example in chained), len(dataset.examples) - len(chained)
-        counts = {"examples": len(chained), "without_chain": without, "without_pages": 0, "ids_hash": digest}
-        return replace(dataset, examples=chained, ids_hash=digest, manifest={**dataset.manifest, **counts})
+        return _with_examples(dataset, chained, without_chain=len(dataset.examples) - len(chained), without_pages=0)
     if not looks_up:
         return replace(dataset, manifest={**dataset.manifest, "without_chain": 0, "without_pages": 0})
     limit, asked = dataset.manifest["limit"], dataset.manifest["limit"]
@@ -444,12 +440,15 @@ def with_chains(
             why = ": answers that are worked out stand on no page; ask a language model"
         needed = "the oracle needs a way to each answer, and no question has a gold chain"
         raise DataError(f"{dataset.name!r}: {needed}{why}")
-    digest = ids_hash(example.id for example in chained)
     without_chain = read - len(chained) - without_pages
-    left_out = {"without_chain": without_chain, "without_pages": without_pages}
-    counts = {"examples": len(chained), "with_chain": with_gold, **left_out}
-    manifest = {**dataset.manifest, **counts, "ids_hash": digest}
-    return replace(dataset, examples=chained, ids_hash=digest, manifest=manifest)
+    counts = {"with_chain": with_gold, "without_chain": without_chain, "without_pages": without_pages}
+    return _with_examples(dataset, chained, **counts)
+
+
+def _with_examples(dataset: Dataset, examples: list[Example], **counts: int) -> Dataset:
+    digest = ids_hash(example.id for example in examples)
+    manifest = {**dataset.manifest, "examples": len(examples), **counts, "ids_hash": digest}
+    return replace(dataset, examples=examples, ids_hash=digest, manifest=manifest)
 
 
 def with_chain(example: Example, corpus: Pages | None) -> Example | None:

@@ -20,10 +20,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rewoo_bench.loaders.row_fields import (
-    HIDDEN_ANSWER,
     RawRow,
-    RowError,
     answers,
+    gold,
     identifier,
     paired_fields,
     text_field,
@@ -39,15 +38,10 @@ def hotpotqa_example(row: RawRow) -> Example:
     pages. Raises `RowError`.
     """
     id_, question = identifier(row, "_id" if "_id" in row else "id"), text_field(row, "question")
-    if row.get("answer") is None:
-        raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
-    answer, kind = text_field(row, "answer"), str(row.get("type") or "")
-    documents: list[Document] = []
-    for title, parts in paired_fields(row.get("context"), "title", "sentences"):
-        if not isinstance(title, str) or not isinstance(parts, Sequence) or isinstance(parts, str):
-            raise RowError(f"a paragraph of 'context' is ({title!r}, {parts!r:.80}), expected a title and sentences")
-        # Every sentence after the first brings its own leading space.
-        documents.append(Document(title, "".join(map(str, parts))))
+    answer, kind = str(gold(row, "answer")).strip(), str(row.get("type") or "")
+    # Every sentence after the first brings its own leading space.
+    paragraphs = paired_fields(row.get("context"), "title", "sentences")
+    documents = [Document(str(title), "".join(map(str, sentences))) for title, sentences in paragraphs]
     pages = {page.title: page.text for page in documents}
     chain = _named_chain(_supporting(row), pages, answer, kind)
     return Example(id_, question, (answer,), tuple(documents), kind, chain, str(row.get("level") or ""))
@@ -102,27 +96,16 @@ class _Triple(NamedTuple):
 
 def wikimultihop_example(row: RawRow) -> Example:
     """A row as an example with its paragraphs, its type and the chain of its evidence. Raises `RowError`."""
-    read = {**row, "answer": row.get("answer") or None}  # blank in the test split
-    for name in ("context", "supporting_facts", "evidences"):
-        try:
-            read[name] = json.loads(row[name]) if isinstance(row.get(name), str) else row.get(name)
-        except ValueError:
-            raise RowError(f"{name!r} is {row[name]!r:.80}, expected a table or its JSON text") from None
+    tables = {name: row.get(name) for name in ("context", "supporting_facts", "evidences")}
+    read = {**row, **{name: json.loads(each) if isinstance(each, str) else each for name, each in tables.items()}}
     if isinstance(read["context"], Mapping) and "sentences" not in read["context"]:
         read["context"] = {**read["context"], "sentences": read["context"].get("content")}
     example = hotpotqa_example(read)
     evidences = read["evidences"] or []
     if isinstance(evidences, Mapping):
-        columns = [evidences.get(column) or [] for column in _COLUMNS]
-        evidences = [list(cells) for cells in zip(*columns, strict=False)]
-    if not isinstance(evidences, list):
-        raise RowError(f"'evidences' is {evidences!r:.80}, expected a list of triples")
-    triples: list[_Triple] = []
-    for each in evidences:
-        cells = [each.get(column) for column in _COLUMNS] if isinstance(each, Mapping) else each
-        if not isinstance(cells, Sequence) or len(cells) != 3 or not all(isinstance(cell, str) for cell in cells):
-            raise RowError(f"a piece of 'evidences' is {cells!r:.80}, expected a subject, a relation and an object")
-        triples.append(_Triple(*(" ".join(str(cell).split()) for cell in cells)))
+        evidences = list(zip(*(evidences[column] for column in _COLUMNS), strict=True))
+    cells = [[each[name] for name in _COLUMNS] if isinstance(each, Mapping) else each for each in evidences]
+    triples = [_Triple(*(" ".join(cell.split()) for cell in each)) for each in cells]
     return replace(example, chain=_chain_of_triples(triples, _supporting(read), example))
 
 
@@ -199,34 +182,24 @@ def musique_example(row: RawRow) -> Example | None:
     if row.get("answerable") is False:
         return None
     id_, question = identifier(row, "id"), text_field(row, "question")
-    if not row.get("answer"):
-        raise RowError(f"no answer under 'answer'; {HIDDEN_ANSWER}")
-    aliases = row.get("answer_aliases") or []
-    if not isinstance(aliases, list):
-        raise RowError(f"'answer_aliases' is {aliases!r:.80}, expected a list of texts")
-    golds = answers((text_field(row, "answer"), *aliases), "answer")
-    paragraphs = _paragraphs(row.get("paragraphs"))
-    steps = row.get("question_decomposition") or []
-    chain = _chain_of_steps(steps, paragraphs) if isinstance(steps, list) else ()
+    golds = answers((gold(row, "answer"), *(row.get("answer_aliases") or ())), "answer")
+    paragraphs = _paragraphs(row.get("paragraphs") or ())
+    chain = _chain_of_steps(row.get("question_decomposition") or (), paragraphs)
     documents = tuple(part for parts in paragraphs.values() for part in parts)
     kind = _KIND.match(id_)
     return Example(id_, question, golds, documents, kind[0] if kind else "", chain)
 
 
-def _paragraphs(rows: object) -> dict[int, list[Document]]:
+def _paragraphs(rows: Sequence[RawRow]) -> dict[int, list[Document]]:
     """The paragraphs by their `idx`, as pages that all have a title of their own: one, or several for a long one.
 
     A paragraph is parted where a sentence ends. Paragraphs of the same title, and parts of one, are numbered from the
     second on: `Lund`, `Lund (2)`. No numbered title is that of another paragraph.
     """
-    if not isinstance(rows, list):
-        raise RowError(f"'paragraphs' is {rows!r:.80}, expected a list of paragraphs")
     seen: Counter[str] = Counter()
-    taken = {title_key(row["title"]) for row in rows if isinstance(row, Mapping) and isinstance(row.get("title"), str)}
+    taken = {title_key(text_field(row, "title")) for row in rows}
     paragraphs: dict[int, list[Document]] = {}
     for position, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise RowError(f"a paragraph is {row!r:.80}, expected an object with title and paragraph_text")
         title, content = text_field(row, "title"), str(row.get("paragraph_text") or "").strip()
         parts: list[str] = []
         for sentence in split_sentences(content) if len(content.split()) > LONGEST_PART else [content]:
@@ -245,12 +218,10 @@ def _paragraphs(rows: object) -> dict[int, list[Document]]:
     return paragraphs
 
 
-def _chain_of_steps(steps: Sequence[object], paragraphs: Mapping[int, list[Document]]) -> tuple[Hop, ...]:
+def _chain_of_steps(steps: Sequence[RawRow], paragraphs: Mapping[int, list[Document]]) -> tuple[Hop, ...]:
     """The sub-questions as hops; none if one of them has no paragraph, or refers to none before it."""
     hops: list[Hop] = []
     for step in steps:
-        if not isinstance(step, Mapping):
-            raise RowError(f"a sub-question is {step!r:.80}, expected an object with question and answer")
         pages = paragraphs.get(step.get("paragraph_support_idx", -1))
         if pages is None:
             return ()

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
-
-from pydantic import TypeAdapter
-
-from rewoo_bench.text.escaping import replace_surrogates
-from rewoo_bench.types import Example
 
 RawRow = Mapping[str, Any]
 
@@ -39,25 +32,6 @@ def identifier(row: RawRow, key: str) -> str:
     """The id under `key`: a text, or a whole number as text. Raises `RowError` where there is none."""
     value = row.get(key)
     return str(value) if type(value) is int else text_field(row, key)
-
-
-def encodable(example: Example) -> Example:
-    """The example with U+FFFD for every half of a surrogate pair, which no file can hold.
-
-    Raises `RowError` where the id has one: it might become that of another question.
-    """
-    texts = [example.question, *example.answers, example.kind, example.level]
-    texts += [text for page in example.documents for text in (page.title, page.text)]
-    texts += [text for hop in example.chain for text in (hop.title, hop.value, hop.ask)]
-    texts += [str(value) for action in example.actions for value in action.arguments.values()]
-    try:
-        "".join([example.id, *texts]).encode()
-        return example
-    except UnicodeEncodeError:
-        clean = replace_surrogates
-    if clean(example.id) != example.id:
-        raise RowError(f"the id {example.id!r} has half of a surrogate pair, expected Unicode text")
-    return TypeAdapter(Example).validate_json(clean(json.dumps(asdict(example), ensure_ascii=False)))
 
 
 def gold(row: RawRow, *keys: str) -> Any:
@@ -102,30 +76,18 @@ def answers(texts: Iterable[object], key: str) -> tuple[str, ...]:
     return golds
 
 
-def paired_fields(value: object, left: str, right: str) -> list[tuple[Any, Any]]:
+def paired_fields(value: Any, left: str, right: str) -> list[tuple[Any, Any]]:
     """Pairs of two sub-fields, from any of the forms that the same table is published in.
 
         [["Ann", 0]]                               official files
         {"title": ["Ann"], "sent_id": [0]}         Hugging Face rows
         [{"title": "Ann", "sent_id": 0}]           newer parquet exports
 
-    A pair whose right side is missing is left out. Raises `RowError` for any other form.
+    A pair whose right side is missing is left out.
     """
-    read: list[tuple[Any, Any]] = []
     if isinstance(value, Mapping):
-        rights = list(value.get(right) or ())
-        lefts = list(value.get(left) or [None] * len(rights))
-        if rights and len(lefts) != len(rights):
-            raise RowError(f"{len(lefts)} values of {left!r} but {len(rights)} of {right!r}")
-        read = list(zip(lefts, rights, strict=False))
-    elif value is not None and not isinstance(value, list):
-        raise RowError(f"expected a list of {left} and {right}, got {value!r:.80}")
+        rights = value.get(right) or []
+        read = list(zip(value.get(left) or [None] * len(rights), rights, strict=True))
     else:
-        for item in value or ():
-            if isinstance(item, Mapping):
-                read.append((item.get(left), item.get(right)))
-            elif isinstance(item, list) and len(item) == 2:
-                read.append((item[0], item[1]))
-            else:
-                raise RowError(f"expected {left} and {right}, got {item!r:.80}")
+        read = [(each.get(left), each.get(right)) if isinstance(each, Mapping) else tuple(each) for each in value or ()]
     return [(first, second) for first, second in read if second is not None]

@@ -12,10 +12,10 @@ other files, so their examples have no documents; nor have those of the `.nocont
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import isclose
 from typing import Any, Literal
 
@@ -60,19 +60,12 @@ def triviaqa_example(row: RawRow) -> Example:
     if not isinstance(answer, Mapping):
         raise RowError(f"{keys[2]!r} is {answer!r:.80}, expected an object with a value and aliases")
     fields = {name.replace("_", "").lower(): value for name, value in answer.items()}
-
-    def texts(name: str) -> list[object]:
-        values = fields.get(name) or []
-        if not isinstance(values, list):
-            raise RowError(f"{name} is {values!r:.80}, expected a list of texts")
-        return values
-
-    aliases = texts("aliases") or texts("normalizedaliases")
     value = None if fields.get("value") == _HIDDEN_VALUE else fields.get("value")
+    golds = [value, *(fields.get("aliases") or fields.get("normalizedaliases") or ()), *fields.get("humananswers", ())]
     documents = tuple(  # a web page may lack a title, and a page its text
         Document(str(title or ""), page.strip()) for title, page in pages if isinstance(page, str) and page.strip()
     )
-    return Example(id_, question, answers((value, *aliases, *texts("humananswers")), keys[2]), documents, "trivia")
+    return Example(id_, question, answers(golds, keys[2]), documents, "trivia")
 
 
 # Rows of StrategyQA (Geva et al., 2021, arXiv:2101.02235) as examples.
@@ -99,17 +92,13 @@ def strategyqa_example(row: RawRow) -> Example:
         key = "answer" if is_official else "target"
         raise RowError(f"{key!r} is {value!r:.80}, expected true or false, or a text that says yes or no")
     pages: dict[str, str] = {}
-    if is_official:
-        questions, evidence = row.get("decomposition") or [], row.get("evidence")
-        steps = evidence[0] if isinstance(evidence, list) and evidence else []
-        for number, step in enumerate(steps if isinstance(steps, list) else []):
-            ask = str(questions[number]) if number < len(questions) else ""
-            # Lists of ids of paragraphs, `Swan-3`, stand among marks such as "operation" and "no_evidence".
-            for part in step if isinstance(step, list) else ():
-                for paragraph in (str(each) for each in part if each) if isinstance(part, list) else ():
-                    pages.setdefault(paragraph.rpartition("-")[0] or paragraph, ask)
-    chain = tuple(Hop(title, "", ask) for title, ask in pages.items())
-    return Example(id_, question, ("yes" if says else "no",), chain=chain)
+    questions, evidence = row.get("decomposition") or [], row.get("evidence") or [[]]
+    for ask, step in zip(questions, evidence[0], strict=False):
+        # Lists of ids of paragraphs, `Swan-3`, stand among marks such as "operation" and "no_evidence".
+        for paragraph in chain.from_iterable(part for part in step if isinstance(part, list)):
+            pages.setdefault(paragraph.rpartition("-")[0] or paragraph, ask)
+    hops = tuple(Hop(title, "", ask) for title, ask in pages.items())
+    return Example(id_, question, ("yes" if says else "no",), chain=hops)
 
 
 # Rows of the question files that came with the ReWOO paper (Xu et al., 2023, arXiv:2305.18323) as examples.
@@ -128,13 +117,8 @@ _CHOICE = "Can be one of "
 def physics_example(row: RawRow) -> Example:
     """A physics question with every accepted rounding of its answer. Raises `RowError`."""
     target = str(gold(row, "target")).strip()
-    golds: object = [target]
-    if target.startswith(_CHOICE):
-        try:
-            golds = ast.literal_eval(target.removeprefix(_CHOICE))
-        except (ValueError, SyntaxError):
-            golds = None
-    if not isinstance(golds, list):
+    golds = listed(target.removeprefix(_CHOICE)) if target.startswith(_CHOICE) else [target]
+    if golds is None:
         raise RowError(f"'target' is {target!r:.80}, expected {_CHOICE}[…], a list of texts")
     return Example(*_input(row), answers(golds, "target"))
 
@@ -282,20 +266,12 @@ def sample_example(row: RawRow) -> Example:
         has = ", ".join(sorted(str(key) for key, value in row.items() if key != "id" or not isinstance(value, int)))
         why = "tasks in a world are asked with --world FILE.py" if "calls" in row else HIDDEN_ANSWER
         raise RowError(f"no answer under 'answers' or 'answer'; it has {has}; {why}")
-    golds = row[key]
-    if isinstance(golds, str):
-        golds = listed(golds) or [golds]
-    elif not isinstance(golds, list):
-        golds = [golds]
-    chain = row.get("chain") or []
-    if not isinstance(chain, list):
-        raise RowError(f"'chain' is {chain!r:.80}, expected a list of hops")
     hops: list[Hop] = []
-    for number, hop in enumerate(chain, start=1):
+    for number, hop in enumerate(row.get("chain") or (), start=1):
         if not isinstance(hop, dict):
             raise RowError(f"hop {number} is {hop!r}, expected an object with title or calculate, ask, value and needs")
         needs = hop.get("needs") or []
-        if not isinstance(needs, list) or not all(isinstance(need, int) and 1 <= need < number for need in needs):
+        if not all(isinstance(need, int) and 1 <= need < number for need in needs):
             raise RowError(f"hop {number} needs {needs!r}, expected numbers of earlier hops, counted from 1")
         ask, needed = str(hop.get("ask") or ""), tuple(need - 1 for need in needs)
         if "calculate" in hop:
@@ -306,7 +282,7 @@ def sample_example(row: RawRow) -> Example:
     return Example(
         identifier(row, "id"),
         text_field(row, "question"),
-        answers((plain_answer(gold, key) for gold in golds), key),
+        _golds(row, key),
         tuple(
             Document(str(title or ""), str(page))
             for title, page in paired_fields(row.get("documents"), "title", "text")
@@ -315,6 +291,12 @@ def sample_example(row: RawRow) -> Example:
         tuple(hops),
         str(row.get("level") or ""),
     )
+
+
+def _golds(row: RawRow, key: str) -> tuple[str, ...]:
+    """The gold answers under a key, which has one or a list of them, also as a text."""
+    golds = (listed(row[key]) if isinstance(row[key], str) else None) or row[key]
+    return answers((plain_answer(gold, key) for gold in (golds if isinstance(golds, list) else [golds])), key)
 
 
 # Rows of tasks in a world (docs/tools.md) as examples: `answers` may be missing, and `calls` are the
@@ -328,12 +310,10 @@ def sample_example(row: RawRow) -> Example:
 def task_example(row: RawRow) -> Example:
     """A row as a task, which keeps its row. Raises `RowError`."""
     key = next((key for key in ANSWER_KEYS if row.get(key) not in (None, "", [])), None)
-    golds = row[key] if key else []
-    golds = (listed(golds) or [golds]) if isinstance(golds, str) else golds if isinstance(golds, list) else [golds]
     return Example(
         identifier(row, "id"),
         text_field(row, "question"),
-        answers((plain_answer(gold, key) for gold in golds), key) if key else (),
+        _golds(row, key) if key else (),
         kind=str(row.get("type") or ""),
         level=str(row.get("level") or ""),
         actions=_actions(row.get("calls") or []),
@@ -359,37 +339,24 @@ class _GoldCall(BaseModel):
         return {name: value for name, value in values.items() if value is not None} if type(values) is dict else values
 
 
-def _parsed(text: str) -> object:
-    """What a cell holds, as JSON or Python write it. Raises `ValueError` where it is neither."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            raise error from None
-
-
 def _actions(written: object) -> tuple[GoldAction, ...]:
-    """The gold calls of a row, which may be text: JSON, or what pandas writes of a list. Raises `RowError`."""
+    """The gold calls of a row, or their JSON. Raises `RowError`."""
     try:
-        given = _parsed(written) if isinstance(written, str) else written
-        calls = TypeAdapter(list[_GoldCall]).validate_python(given)
+        calls = TypeAdapter(list[_GoldCall]).validate_python(
+            json.loads(written) if isinstance(written, str) else written
+        )
     except ValidationError as error:
         fault = error.errors()[0]
-        number, *keys = fault["loc"] or ("",)
-        place = [f"call {int(number) + 1}", ".".join(map(str, keys))] if fault["loc"] else []
-        raise RowError(": ".join(filter(None, ["'calls'", *place, fault["msg"]]))) from None
+        number, *keys = fault["loc"] or (0,)
+        raise RowError(f"'calls': call {int(number) + 1}: {'.'.join(map(str, keys))}: {fault['msg']}") from None
     except ValueError as error:
         raise RowError(f"'calls' is not valid JSON: {error}") from None
     actions: list[GoldAction] = []
     for number, call in enumerate(calls, start=1):
-        given = {name: each for name, each in call.read.items() if each is not None}
-        read = {name: tuple(each if isinstance(each, list) else [each]) for name, each in given.items()}
-        after = tuple(call.after) or (tuple(range(1, number)) if call.decided != "task" else ())
-        for each in (*after, *(each for numbers in read.values() for each in numbers)):
-            if not 1 <= each < number:
-                raise RowError(f"'calls': call {number} names call {each}, expected earlier calls, counted from 1")
+        read = {name: [each] if isinstance(each, int) else each for name, each in call.read.items() if each is not None}
+        after = call.after or (list(range(1, number)) if call.decided != "task" else [])
+        if wrong := [each for each in chain(after, *read.values()) if not 1 <= each < number]:
+            raise RowError(f"'calls': call {number} names call {wrong[0]}, expected earlier calls, counted from 1")
         if strange := [name for name in read if name not in call.arguments]:
             raise RowError(f"'calls': call {number} reads {strange[0]!r}, which is none of its arguments")
         from_0 = {name: tuple(each - 1 for each in numbers) for name, numbers in read.items()}

@@ -3,55 +3,63 @@
 A file is JSON, JSON lines, parquet, CSV or TSV, each also as `.gz`. JSON is a list of rows or TriviaQA's
 `{"Data": [rows]}`. Whether a file is JSON or JSON lines is seen from its first line, since both are published under
 either ending. CSV and TSV have a line of column names: `question` and `answers` (or `answer`), several answers with
-` | ` between them or as a list, and `id` if there are ids. The size of a line and of a file is bounded
-(`text.data_files`).
+` | ` between them or as a list, and `id` if there are ids.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 import pyarrow
 from pyarrow import parquet
 
 from rewoo_bench.config.named import Named, find_named, find_scorer, known_names
-from rewoo_bench.config.names import read_options
 from rewoo_bench.config.specs import HubSource
 from rewoo_bench.errors import DataError, unknown
-from rewoo_bench.loaders.row_fields import ANSWER_KEYS, RawRow, RowError, encodable, listed
+from rewoo_bench.loaders.row_fields import ANSWER_KEYS, RawRow, RowError, listed
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, check_no_pipe, read_manifest
-from rewoo_bench.text.data_files import DATA_FAULTS, LONGEST_LINE, data_fault, open_bounded, plain_name
+from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_data, plain_name
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.scoring import Score, Scorer
-from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example
 
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
-_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
-_COLUMNS = "'question' and 'answers'"
 _BATCH_ROWS = 256
+_LONGEST_CELL = 64 * 2**20  # bytes; Python's own limit is 131,072 characters
 
 
 def read_data_file(path: Path) -> Iterator[RawRow]:
     """The rows of `path`, one at a time. Raises `DataError` where it is missing or damaged."""
     if not path.is_file():
         raise DataError(f"no such data file: {str(path)!r}")
-    name = plain_name(path)
-    if name.endswith(_SHEETS):
-        raise DataError(f"{path}: a spreadsheet can't be read; save it as CSV, with the columns {_COLUMNS}")
-    if name.endswith((".csv", ".tsv")):
-        return _csv_rows(path, "," if name.endswith(".csv") else "\t")
-    return _parquet_rows(path) if name.endswith(".parquet") else _json_rows(path)
+    if not path.stat().st_size:
+        raise DataError(f"{path} is empty")
+    return _rows_of(path)
+
+
+def _rows_of(path: Path) -> Iterator[RawRow]:
+    kind = Path(plain_name(path)).suffix
+    try:
+        with open_data(path) as file:
+            if kind == ".parquet":
+                yield from _parquet_rows(file)
+            elif kind in (".csv", ".tsv"):
+                yield from _csv_rows(file, "," if kind == ".csv" else "\t")
+            else:
+                yield from _json_rows(file)
+    except RowError as error:
+        raise DataError(f"{path}, {error}") from None
+    except (*DATA_FAULTS, csv.Error, pyarrow.ArrowException) as error:
+        raise DataError(f"{path}: {data_fault(error)}") from None
 
 
 def file_sha256(path: Path) -> str:
@@ -60,90 +68,49 @@ def file_sha256(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def _json_rows(path: Path) -> Iterator[Any]:
-    with _faults(path), open_bounded(path) as file:
-        first = next((line for line in file.lines() if line.strip()), b"")
-        if not first:
-            raise DataError(f"{path} is empty")
-        try:
-            start = load_json(first.decode())
-        except ValueError:
-            rest = file.rest(len(first))  # the value goes on over the next lines
-            start = load_json((first + rest).decode())
-        if not isinstance(start, dict) or isinstance(start.get("Data"), list):
-            yield from start["Data"] if isinstance(start, dict) else start if isinstance(start, list) else [start]
-            return
-        yield start
-        for number, line in enumerate(file.lines(), start=2):
-            if not line.strip():
-                continue
+def _json_rows(file: BinaryIO) -> Iterator[Any]:
+    first = next((line for line in file if line.strip()), b"")
+    try:
+        start = load_json(first.decode("utf-8-sig"))
+    except ValueError:  # the value goes on over the next lines
+        start = load_json((first + file.read()).decode("utf-8-sig"))
+    if not isinstance(start, dict) or isinstance(start.get("Data"), list):
+        yield from start["Data"] if isinstance(start, dict) else start if isinstance(start, list) else [start]
+        return
+    yield start
+    for number, line in enumerate(file, start=2):
+        if line.strip():
             try:
-                row = load_json(line.decode())
-            except UnicodeDecodeError:
-                raise
+                yield load_json(line.decode())
             except ValueError as error:
-                raise DataError(f"{path}, row {number}: not valid JSON, or cut off: {error}") from None
-            yield row
+                raise RowError(f"row {number}: {data_fault(error)}") from None
 
 
-def _csv_rows(path: Path, between: str) -> Iterator[Any]:
+def _csv_rows(file: BinaryIO, between: str) -> Iterator[Any]:
     """Rows in this project's own form, cells with `between` between them; several answers in a cell have ` | `, or
     are a list as pandas writes one. A row whose values don't fit the columns is refused.
     """
-    with _faults(path), open_bounded(path) as file:
-        try:
-            csv.field_size_limit(LONGEST_LINE)  # Python's own is 131,072 characters
-            # Old Macs end lines with a carriage return alone.
-            lines = (part for line in file.lines() for part in io.StringIO(line.decode(), newline=None))
-            rows = csv.DictReader(lines, delimiter=between)
-            names = rows.fieldnames or ()
-            if len(names) == 1 and (sign := next((other for other in ";,\t|" if other in names[0]), None)):
-                what = f"with {sign!r} in the place of {between!r}" if sign != between else "in quotation marks"
-                raise DataError(f"{path}: name the columns {_COLUMNS}; the first line is {names[0]!r:.80}, {what}")
-            for number, row in enumerate(rows, start=1):
-                surplus = row.pop(None, ())  # values beyond the columns
-                if surplus or None in row.values():
-                    values = sum(value is not None for value in row.values()) + len(surplus)
-                    raise DataError(
-                        f"{path}, row {number}: {counted(values, 'value')} for {counted(len(names), 'column')}; "
-                        f"put a text that contains a {'comma' if between == ',' else 'tab'} into quotation marks"
-                    )
-                cells: dict[str, Any] = {name.strip().lower(): value for name, value in row.items() if name.strip()}
-                for column in ANSWER_KEYS:
-                    if given := cells.pop(column, ""):
-                        items = listed(given, numbers=column != "answer")
-                        texts = [answer.strip() for answer in given.split(" | ")]
-                        cells.setdefault("answers", texts if items is None else items)
-                if "question" in cells:
-                    cells.setdefault("answers", [])  # the row is named that has no answer
-                yield cells
-        except csv.Error as error:
-            raise DataError(f"{path}: not valid CSV: {error}") from None
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.DictReader((line.decode("utf-8-sig") for line in file), delimiter=between)
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            what = f"its values don't fit the {len(rows.fieldnames or ())} columns"
+            raise RowError(f"row {number}: {what}; put a text that contains {between!r} into quotation marks")
+        cells: dict[str, Any] = {name.strip().lower(): value for name, value in row.items() if name.strip()}
+        for column in ANSWER_KEYS:
+            if given := cells.pop(column, ""):
+                items = listed(given, numbers=column != "answer")
+                texts = [answer.strip() for answer in given.split(" | ")]
+                cells.setdefault("answers", texts if items is None else items)
+        if "question" in cells:
+            cells.setdefault("answers", [])  # the row is named that has no answer
+        yield cells
 
 
-def _parquet_rows(path: Path) -> Iterator[Any]:
-    if not path.stat().st_size:
-        raise DataError(f"{path} is empty")
-    with _faults(path):
-        source: Path | io.BytesIO = path
-        if path.suffix.lower() == ".gz":
-            with open_bounded(path) as file:
-                source = io.BytesIO(file.rest())
-        try:
-            with parquet.ParquetFile(source) as table:
-                for batch in table.iter_batches(batch_size=_BATCH_ROWS):
-                    yield from batch.to_pylist()
-        except pyarrow.ArrowException as error:
-            raise DataError(f"{path}: not valid parquet, or cut off: {error}") from None
-
-
-@contextmanager
-def _faults(path: Path) -> Iterator[None]:
-    """Turns whatever a damaged file raises into one line."""
-    try:
-        yield
-    except DATA_FAULTS as error:
-        raise DataError(f"{path}: {data_fault(error)}") from None
+def _parquet_rows(file: BinaryIO) -> Iterator[Any]:
+    with parquet.ParquetFile(file) as table:
+        for batch in table.iter_batches(batch_size=_BATCH_ROWS):
+            yield from batch.to_pylist()
 
 
 # The rows of a data set on the Hugging Face hub.
@@ -152,25 +119,14 @@ def _faults(path: Path) -> Iterator[None]:
 # once and stays in the cache; HF_HUB_OFFLINE=1 reads it from there.
 
 REACH_TIMEOUT_S = 10.0
-_FILES = "a downloaded file of this data set (--dataset NAME=path/to/file.json) or --dataset sample"
 
 
-@dataclass(frozen=True, slots=True)
-class HubRows:
-    """Rows of one split, and the commit of the hub repository that they come from."""
-
-    rows: Iterable[RawRow]
-    revision: str | None = None
+LoadRows = Callable[..., tuple[Iterable[RawRow], str | None]]
+"""`load_rows`, or what a test has in its place."""
 
 
-class LoadRows(Protocol):
-    """The seam between the hub and the loaders: tests pass in rows."""
-
-    def __call__(self, source: HubSource, config: str, split: str, *, streaming: bool) -> HubRows: ...
-
-
-def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) -> HubRows:
-    """The rows of `split` of `config`. Raises `DataError`, for a fault while reading too.
+def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) -> tuple[Iterable[RawRow], str | None]:
+    """The rows of `split` of `config`, and the commit that they are of. Raises `DataError`, also while they are read.
 
     Without a network this ends at once, or after two timeouts of `REACH_TIMEOUT_S` where a
     firewall swallows the packets.
@@ -180,18 +136,18 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
     import huggingface_hub
 
     where, is_offline = f"{source.path} ({config})", datasets.config.HF_HUB_OFFLINE
-    of_hub = (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError)
 
     @contextmanager
     def faults() -> Iterator[None]:
         try:
             yield
-        except of_hub as error:
+        except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
             reason = " ".join(str(error).split())[:300] or type(error).__name__
-            instead = f"without a network use {_FILES}; HF_HUB_OFFLINE=1 reads a copy in the cache"
-            if is_offline:
-                instead = f"HF_HUB_OFFLINE is set and the cache has no copy; unset it to download one, or use {_FILES}"
-            raise DataError(f"can't read {where} from the Hugging Face hub: {reason}; {instead}") from None
+            instead = "HF_HUB_OFFLINE is set; unset it" if is_offline else "HF_HUB_OFFLINE=1 reads a copy in the cache"
+            raise DataError(
+                f"can't read {where} from the Hugging Face hub: {reason}; {instead}, or use a downloaded file "
+                "(--dataset NAME=path/to/file.json) or --dataset sample"
+            ) from None
 
     def guarded(rows: Iterable[Any]) -> Iterator[RawRow]:
         with faults():
@@ -209,11 +165,9 @@ def load_rows(source: HubSource, config: str, split: str, *, streaming: bool) ->
         raise DataError(f"{where}: {unknown('split', split, splits)}")
     with faults():
         if streaming:
-            rows = builder.as_streaming_dataset(split=split)
-        else:
-            builder.download_and_prepare()
-            rows = builder.as_dataset(split=split)
-    return HubRows(guarded(rows), builder.hash)
+            return guarded(builder.as_streaming_dataset(split=split)), builder.hash
+        builder.download_and_prepare()
+        return guarded(builder.as_dataset(split=split)), builder.hash
 
 
 # The tasks of a run as questions: `--dataset RUN`, where RUN is the folder of an imported run or of your own.
@@ -245,19 +199,18 @@ class RecordedTasks:
     dataset: DatasetFacts
     source: Mapping[str, Any]
 
-    def scorer(self, otherwise: str) -> Scorer:
-        """The run's scorer, if it is one by its name: a run can't name code. `otherwise` for an imported run.
 
-        Raises `DataError`.
-        """
-        if not any(example.answers for example in self.examples):
-            return Scorer(UNSCORED, no_score)
-        name = self.dataset.scoring
-        if name in (None, UNSCORED):
-            return find_scorer(otherwise)
-        if ":" in str(name):
-            raise DataError(f"the run was scored by the code {name!r}, which a run can't name: give its own data set")
-        return find_scorer(str(name))
+def scorer_of(tasks: RecordedTasks, otherwise: str) -> Scorer:
+    """The run's scorer, if it is one by its name: a run can't name code. `otherwise` for an imported run.
+
+    Raises `DataError`.
+    """
+    name = str(tasks.dataset.scoring or UNSCORED)
+    if not any(example.answers for example in tasks.examples):
+        return Scorer(UNSCORED, no_score)
+    if ":" in name:
+        raise DataError(f"the run was scored by the code {name!r}, which a run can't name: give its own data set")
+    return find_scorer(otherwise if name == UNSCORED else name)
 
 
 def no_score(prediction: str, answers: Sequence[str]) -> Score:
@@ -267,16 +220,12 @@ def no_score(prediction: str, answers: Sequence[str]) -> Score:
 
 def find_run(text: str) -> NamedRun | None:
     """The run that a text names as a data set; None where it names no run. Raises `DataError` for wrong options."""
-    if text and (Path(text) / MANIFEST).is_file():
-        return NamedRun(Path(text))
     plain, _, options = text.partition("?")
     if not plain or not (Path(plain) / MANIFEST).is_file():
         return None
-    with suppress(ValueError):
-        given = read_options(options)
-        if given.keys() <= {"system"} and given.get("system") in ("yes", "no"):
-            return NamedRun(Path(plain), given["system"] == "yes")
-    raise DataError(f"{text!r}: the tasks of a run have one option, ?system=no, which leaves out its instructions")
+    if options not in ("", "system=no", "system=yes"):
+        raise DataError(f"{text!r}: the tasks of a run have one option, ?system=no, which leaves out its instructions")
+    return NamedRun(Path(plain), options != "system=no")
 
 
 def read_tasks(run: NamedRun) -> RecordedTasks:
@@ -291,10 +240,7 @@ def read_tasks(run: NamedRun) -> RecordedTasks:
             continue
         answers = tuple(answer for answer in row["answers"] or () if answer.strip())
         kind, level = row["question_type"] or "", row["difficulty"] or ""
-        try:
-            examples[id_] = encodable(Example(id_, told[id_], answers, kind=kind, level=level))
-        except RowError as error:
-            raise DataError(f"{run.folder}: {error}") from None
+        examples[id_] = Example(id_, told[id_], answers, kind=kind, level=level)
     if not examples:
         raise DataError(f"{run.folder}: this run has no texts of its questions, as one that was published without them")
     source = {key: value for key, value in manifest.dataset.source.items() if key != "python"}
@@ -309,23 +255,18 @@ def _told(run: NamedRun) -> Iterator[tuple[str, str]]:
     check_no_pipe(path)
     try:
         with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    trace = json.loads(line)
-                    id_ = str(trace["example_id"])
-                    if id_ in seen or not trace.get("question"):
-                        continue
-                    turns = [turn["text"] for turn in trace.get("turns") or ()]
-                    parts = [trace.get("system") if run.system else "", trace["question"], *turns]
-                    text = "\n\n".join(part.strip() for part in parts if part and part.strip())
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    raise DataError(f"{path}, line {number}: not a trace of a question") from None
+            for trace in map(json.loads, lines):
+                id_ = str(trace["example_id"])
+                if id_ in seen or not trace.get("question"):
+                    continue
                 seen.add(id_)
-                yield id_, text
+                turns = [turn["text"] for turn in trace.get("turns") or ()]
+                parts = [trace.get("system") if run.system else "", trace["question"], *turns]
+                yield id_, "\n\n".join(part.strip() for part in parts if part and part.strip())
     except FileNotFoundError:
         raise DataError(f"{run.folder}: it has no {TRACES_FILE}, where the questions' texts are") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: can't be read: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: not the traces of questions: {error}") from None
 
 
 # Which data set a text means, as `--dataset` takes it.

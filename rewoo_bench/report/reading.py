@@ -34,8 +34,6 @@ from rewoo_bench.text.argument_checks import (
     check_kind,
     check_known,
     check_names,
-    check_switches,
-    checks_keywords,
 )
 
 
@@ -53,7 +51,6 @@ class HasFolder(Protocol):
     def folder(self) -> Path | None: ...
 
 
-@checks_keywords
 def compare(
     *runs: str | Path | pd.DataFrame | HasFrame,
     manifests: Mapping[str, Manifest] | None = None,
@@ -75,7 +72,6 @@ def compare(
     aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
-    check_switches(all_pairs=all_pairs, intersect=intersect)
     names, amounts = ([each] if isinstance(each, str) else each for each in (prices, price))
     check_names(prices=names, price=amounts)
     if _is_frame(runs):
@@ -105,7 +101,6 @@ def summarise(rows: pd.DataFrame | HasFrame) -> list[Summary]:
     return summaries_of(frame_of(rows))
 
 
-@checks_keywords
 def plot(
     *runs: str | Path | pd.DataFrame | HasFrame,
     out: str | Path,
@@ -175,7 +170,6 @@ def check_gate(
     invalid, or where there is neither a budget nor a baseline.
     """
     terms = ComparisonTerms(mode, max_increase, accept_prompts, strict)
-    check_switches(allow_incomplete=allow_incomplete)
     before = None if baseline is None else _folder(baseline)
     limits = None if budgets is None else as_path("budgets", budgets)
     return check_run(_folder(run), budgets=limits, baseline=before, terms=terms, allow_incomplete=allow_incomplete)

@@ -6,18 +6,13 @@ as_path("out", "results")                                   # Path("results")
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Collection, Iterable
-from functools import wraps
+from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.text.redaction import credentials_of, is_plain_credential
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _VALUES = re.compile(r"[A-Za-z_][\w-]*=")
 
 
@@ -25,32 +20,6 @@ def check_kind(name: str, value: object, kinds: tuple[type, ...], expected: str)
     """Raises `UsageError` for a value of another type."""
     if not isinstance(value, kinds):
         raise UsageError(f"{name}: expected {expected}, got {abridged(value)}")
-
-
-def checks_keywords(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, which raises `UsageError` with the nearest keyword for one that it doesn't have."""
-    known = inspect.signature(function).parameters
-
-    @wraps(function)
-    def checked(*arguments: P.args, **keywords: P.kwargs) -> T:
-        if wrong := next((name for name in keywords if name not in known), None):
-            raise UsageError(f"{function.__name__}: {unknown('keyword', wrong, known)}")
-        return function(*arguments, **keywords)
-
-    return checked
-
-
-def check_switches(**values: object) -> None:
-    """Raises `UsageError` for one that is neither True nor False."""
-    for name, value in values.items():
-        check_kind(name, value, (bool,), "True or False")
-
-
-def check_callbacks(**values: object) -> None:
-    """Raises `UsageError` for one that is neither a function nor None."""
-    for name, value in values.items():
-        if value is not None and not callable(value):
-            raise UsageError(f"{name}: expected a function or None, got {abridged(value)}")
 
 
 def check_names(**values: object) -> None:

@@ -43,7 +43,7 @@ from pyarrow import parquet
 
 from rewoo_bench.errors import DataError
 from rewoo_bench.system import files as paths
-from rewoo_bench.text.data_files import DATA_FAULTS, TooLarge, data_fault, open_bounded, plain_name
+from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_data, plain_name
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.words import K1, B, clean_title, has_title, index_terms, title_key, with_titles
 from rewoo_bench.tools.search import Hit, Titles
@@ -82,17 +82,17 @@ def read_passages(path: Path) -> Iterator[Document]:
     number, count = 0, 0  # of the line, and of the paragraph
     paragraph: list[str] = []
     try:
-        with open_bounded(path) as file:
+        with open_data(path) as file:
             if kind == ".json":
                 number = 1
-                rows = load_json(file.rest().decode("utf-8-sig"))
+                rows = load_json(file.read().decode("utf-8-sig"))
                 if not isinstance(rows, list | dict):
                     raise DataError(f"{path}: found {rows!r:.60}; expected a list of passages, {_EXPECTED} each")
                 for place, row in enumerate(rows.values() if isinstance(rows, dict) else rows, start=1):
                     yield from _passage(row, f"{path}: passage {place}")
                 return
-            for number, line in enumerate(chain(file.lines(), [b""]), start=1):
-                text = line.decode()
+            for number, line in enumerate(chain(file, [b""]), start=1):
+                text = line.decode("utf-8-sig")
                 if kind == ".jsonl":
                     if text.strip():
                         yield from _passage(load_json(text), f"{path}:{number}")
@@ -105,7 +105,7 @@ def read_passages(path: Path) -> Iterator[Document]:
     except DATA_FAULTS as error:
         if isinstance(error, json.JSONDecodeError):
             number += error.lineno - 1
-        elif isinstance(error, TooLarge) or not isinstance(error, ValueError):  # the next line couldn't be read
+        elif not isinstance(error, ValueError):  # the next line couldn't be read
             number += 1
         raise DataError(f"{path}:{number}: {data_fault(error)}; expected {_EXPECTED}") from None
 

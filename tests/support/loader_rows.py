@@ -10,7 +10,6 @@ from typing import Any
 
 from rewoo_bench.config.specs import HubSource
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.loaders.sources import HubRows
 from rewoo_bench.types import Example
 
 Row = dict[str, Any]
@@ -154,6 +153,8 @@ class Hub:
         self.rows = rows
         self.asked: tuple[str, str, str, bool] | None = None
 
-    def __call__(self, source: HubSource, config: str, split: str, *, streaming: bool) -> HubRows:
+    def __call__(
+        self, source: HubSource, config: str, split: str, *, streaming: bool
+    ) -> tuple[Sequence[Mapping[str, Any]], str]:
         self.asked = (source.path, config, split, streaming)
-        return HubRows(self.rows, "c0ffee")
+        return self.rows, "c0ffee"

@@ -187,13 +187,6 @@ def test_a_wrong_argument_is_named(wrong: dict[str, Any], message: str) -> None:
         in_a_notebook_cell(**{"architectures": "direct", **wrong})
 
 
-def test_an_unknown_keyword_of_bench_and_of_a_reading_function_has_the_nearest_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'architectures'"):
-        rewoo_bench.bench("direct", out=tmp_path / "run", architectres="rewoo")
-    with pytest.raises(UsageError, match="compare: unknown keyword 'base_line', did you mean 'baseline'"):
-        rewoo_bench.compare(GOLDEN, base_line="react")  # type: ignore[call-arg]
-
-
 @pytest.mark.anyio
 async def test_evaluate_shows_progress_unless_told_not_to(capsys: pytest.CaptureFixture[str]) -> None:
     asked = [Example("1", "Which river?", ("Neva",)), Example("2", "Which sea?", ("Baltic",))]

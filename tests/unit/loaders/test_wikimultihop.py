@@ -112,8 +112,7 @@ def test_without_evidence_or_without_a_page_for_it_there_is_no_chain(tmp_path: P
     ("changes", "message"),
     [
         ({"answer": ""}, "no answer under 'answer'; every question needs one"),
-        ({"context": "no table"}, "'context' is 'no table', expected a table or its JSON text"),
-        ({"evidences": [["Tide Songs", "author"]]}, "a piece of 'evidences' is ['Tide Songs', 'author'], expected a"),
+        ({"context": "no table"}, "not in the form of 2wiki: JSONDecodeError"),
     ],
 )
 def test_a_faulty_row_is_one_line_that_names_it(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

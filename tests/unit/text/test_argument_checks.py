@@ -41,15 +41,12 @@ def plotted(run: Run, **arguments: Any) -> object:
 WRONG: dict[str, Callable[[Run], object]] = {
     "mode: expected 'exact', 'live' or None, got 'foo'": lambda run: gate(run, mode="foo"),
     "max_increase: expected a share such as 0.02, got 'a'": lambda run: gate(run, max_increase="a"),
-    "strict: expected True or False, got 'no'": lambda run: gate(run, strict="no"),
     "budgets: expected a path, got 5": lambda run: gate(run, budgets=5),
     "run: expected the folder of a run, got 6": lambda run: rewoo_bench.publish(6, "out"),  # type: ignore[arg-type]
-    "without: expected a list of names, got 'react'": lambda run: rewoo_bench.publish(run, "out", without="react"),
     "the column 'architecture' is missing": lambda run: rewoo_bench.summarise(pd.DataFrame()),
     "the column 'run_id' is missing": lambda run: plotted(run, rows=pd.DataFrame()),
     "run: expected the path of a run's folder or of its parquet file, got None": lambda run: rewoo_bench.load(None),  # type: ignore[arg-type]
     "no run given": lambda run: rewoo_bench.check_claims(),
-    "on_event: expected a function or None, got 5": lambda run: evaluated(on_event=5),
     "exemplars: expected a style of exemplars such as 'multihop', got 5": lambda run: evaluated(
         dataset=EXAMPLES, exemplars=5
     ),
@@ -63,7 +60,6 @@ WRONG: dict[str, Callable[[Run], object]] = {
     ),
     "only: expected a list of names, got 'ratio'": lambda run: plotted(run, only="ratio"),
     "pair: expected two architectures, got ('rewoo',)": lambda run: plotted(run, pair=("rewoo",)),
-    "unknown scoring 5; available: gsm8k, hotpotqa": lambda run: rewoo_bench.score("a", ["a"], dataset=5),  # type: ignore[arg-type]
     "answers: expected the gold answers, got 5": lambda run: rewoo_bench.score("a", 5),  # type: ignore[arg-type]
     "dataset: expected a name or a path, got 5": lambda run: rewoo_bench.load_dataset(5),  # type: ignore[arg-type]
     "limit: expected a whole number or None, got 'a'": lambda run: rewoo_bench.load_dataset("sample", limit="a"),  # type: ignore[arg-type]
