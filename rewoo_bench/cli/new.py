@@ -13,7 +13,7 @@ from string import Template
 import click
 
 from rewoo_bench.config.names import bundled_folder, bundled_names
-from rewoo_bench.config.plugins import PluginKind, packages_with
+from rewoo_bench.config.plugins import KINDS, PluginKind, packages_with
 from rewoo_bench.errors import UsageError
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.argument_checks import check_known
@@ -92,37 +92,28 @@ def _copied(original: str, name: str) -> dict[str, str]:
 
 
 def _check_name(kind: str, name: str, class_name: str, folder: Path) -> None:
-    """Raises `UsageError` for a name that is no folder's, no Python module's where it must be one, or taken.
+    """Raises `UsageError` for a name that can't name what is written, or that is taken.
 
     One that is taken would make an example that can't be used, or that hides another thing.
     """
-    if kind in MODULE_KINDS:
-        if keyword.iskeyword(name):
-            raise UsageError(f"new: {name!r} is a word of Python's own; choose another name, such as 'my_{name}'")
-        if not (name.isascii() and name.isidentifier()):
-            rule = "use letters, digits and '_', and begin with a letter"
-            raise UsageError(f"new: {name!r} can't name a Python module; {rule}")
-    elif not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
-        raise UsageError(f"new: {name!r} is no name; use letters, digits, '-' and '_'")
-    if kind == "world" and (keyword.iskeyword(name) or not name.isidentifier()):
-        raise UsageError(f"new: {name!r} can't name a Python file; use letters, digits and '_'")
+    is_python = kind in (*MODULE_KINDS, "world")
+    if not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII) or (is_python and not name.isidentifier()):
+        raise UsageError(f"new: {name!r} is no name; use letters, digits and '_'{'' if is_python else ' or -'}")
+    if is_python and keyword.iskeyword(name):
+        raise UsageError(f"new: {name!r} is a word of Python's own; choose another name, such as 'my_{name}'")
     if folder.exists():
         raise UsageError(f"new: {name!r} exists already; choose another name")
-    taken: list[tuple[PluginKind, str, str]] = []
-    if kind == "dataset":
-        taken.append(("datasets", name, "data set"))
-    elif kind not in ("agent", "world"):
-        taken.append(("architectures", name, "architecture"))
+    taken: list[tuple[PluginKind, str]] = []
+    if kind in ("dataset", "arch", *MODULE_KINDS):
+        taken.append(("datasets" if kind == "dataset" else "architectures", name))
     if kind == "tool":
-        taken.append(("tools", class_name, "tool"))
-    for plugins, given, what in taken:
+        taken.append(("tools", class_name))
+    for plugins, given in taken:
         if packages := packages_with(plugins, given):
-            raise UsageError(f"new: the {what} {given!r} exists already, in {packages[0]}; choose another name")
-    if kind in MODULE_KINDS:  # every other module of that name is imported in the place of the example
-        if folder.with_name(f"{name}.py").exists():
             raise UsageError(
-                f"new: the file {name}.py in this folder is a Python module of that name; choose another name"
+                f"new: the {KINDS[plugins].what} {given!r} exists already, in {packages[0]}; choose another name"
             )
-        own = {*sys.stdlib_module_names, "rewoo_bench", "architectures", "datasets"}
-        if name in own or any(finder.find_spec(name, None) for finder in sys.meta_path):
-            raise UsageError(f"new: {name!r} is an installed Python module; choose another name")
+    # Every other module of that name is imported in the place of the example.
+    is_found = folder.with_name(f"{name}.py").exists() or any(each.find_spec(name, None) for each in sys.meta_path)
+    if kind in MODULE_KINDS and is_found:
+        raise UsageError(f"new: there is a Python module {name!r} already; choose another name")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -18,7 +15,6 @@ from rewoo_bench.system.output import announce, echo
 from rewoo_bench.text.argument_checks import check_known
 
 _COMMANDLINE = click.core.ParameterSource.COMMANDLINE
-_BOXES = "the font of the figures lacks some letters of names, which are drawn as boxes; captions.md has the names"
 
 
 # fmt: off
@@ -62,24 +58,8 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     def skip(name: str, reason: str) -> None:
         echo(f"{name}: not drawn: {reason}", err=True)
 
-    with _one_font_warning():
-        drawn = draw(data, only=figures, pair=(compared[0], compared[1]), on_skip=skip)
-        is_any = False
-        for path in save_figures(drawn, folder, kinds):
-            echo(str(path))
-            is_any = True
-    if not is_any:
+    paths = list(save_figures(draw(data, only=figures, pair=(compared[0], compared[1]), on_skip=skip), folder, kinds))
+    for path in paths:
+        echo(str(path))
+    if not paths:
         raise NothingToDraw(f"no figure could be drawn for {', '.join(map(repr, runs))}")
-
-
-@contextmanager
-def _one_font_warning() -> Iterator[None]:
-    """Prints one line for all letters that the figures' font lacks, where matplotlib would warn of each."""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        yield
-    if any("missing from font" in str(each.message) for each in warned):
-        click.echo(_BOXES, err=True)
-    for each in warned:
-        if "missing from font" not in str(each.message):
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

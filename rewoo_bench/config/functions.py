@@ -75,8 +75,6 @@ def schema_of(name: str, function: Callable[..., Any], where: str, *, is_method:
             raise SpecError(f"{where}: {str(each)!r} is no input that a model can name; give each parameter a name")
         if each.name not in hints:
             raise SpecError(f"{where}: the parameter {each.name!r} has no type hint, and it is what the model reads")
-        if each.name.startswith(("_", "model_")):
-            raise SpecError(f"{where}: the parameter {each.name!r} can't begin with '_' or 'model_'")
         fields[each.name] = (hints[each.name], ... if each.default is each.empty else each.default)
     try:
         made = create_model(name, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=False), **fields)
@@ -102,9 +100,6 @@ def as_text(result: object) -> str:
     """What a tool returned, as a model reads it. Raises `ToolError` for what neither is text nor JSON."""
     if isinstance(result, str):
         return result
-    if inspect.iscoroutine(result):
-        result.close()
-        raise ToolError("it returned a coroutine that nobody awaited; write `async def`, or return its result")
     try:
         return json.dumps(result, ensure_ascii=False, allow_nan=False, default=_plain)
     except (TypeError, ValueError) as error:

@@ -36,20 +36,15 @@ _THIS_PACKAGE = "rewoo-bench"
 
 class _Kind(NamedTuple):
     what: str
-    expected: str
     bundled: Callable[[], Sequence[str]]
 
 
 KINDS: Mapping[PluginKind, _Kind] = {
-    "architectures": _Kind(
-        "architecture", "a folder with architecture.toml, or a runner class", lambda: bundled_names("architectures")
-    ),
-    "datasets": _Kind(
-        "data set", "a folder with dataset.toml, or a generator class", lambda: bundled_names("datasets")
-    ),
-    "tools": _Kind("tool", "a function or class that makes a tool", lambda: TOOLS),
-    "models": _Kind("model", "a model, or a function or class that makes one", lambda: (ORACLE_MODEL,)),
-    "scorers": _Kind("scorer", "a function (prediction, answers) -> Score", lambda: SCORERS),
+    "architectures": _Kind("architecture", lambda: bundled_names("architectures")),
+    "datasets": _Kind("data set", lambda: bundled_names("datasets")),
+    "tools": _Kind("tool", lambda: TOOLS),
+    "models": _Kind("model", lambda: (ORACLE_MODEL,)),
+    "scorers": _Kind("scorer", lambda: SCORERS),
 }
 
 
@@ -97,8 +92,6 @@ def find_plugin(kind: PluginKind, name: str) -> Any | None:
     except (Exception, SystemExit) as error:  # of another package's code: it can't be used, whatever it raised
         what = f"can't import {plugin.value!r}: {type(error).__name__}: {error}"
         raise SpecError(f"{where}: {what}") from error
-    if loaded is None:
-        raise SpecError(f"{where}: {plugin.value!r} is None, expected {KINDS[kind].expected}")
     return loaded
 
 
@@ -109,20 +102,15 @@ def plugin_folder(plugin: Any, description: str, where: str) -> Path | None:
     """
     if isclass(plugin):
         return None
-    place = plugin
-    if ismodule(plugin):
-        place = Path(plugin.__file__).parent if plugin.__file__ else None
-    elif callable(plugin):
-        try:
-            place = plugin()
-        except Exception as error:  # of another package's function
-            raise SpecError(f"{where}: {plugin!r} raised {type(error).__name__}: {error}") from error
-    if not isinstance(place, str | Path):
-        fault = f"{plugin!r} is neither a class nor" if place is plugin else f"{plugin!r} returned {place!r}, expected"
-        raise SpecError(f"{where}: {fault} the path of a folder with {description}")
-    if not (Path(place) / description).is_file():
+    try:
+        place = (
+            Path(str(plugin.__file__)).parent if ismodule(plugin) else Path(plugin() if callable(plugin) else plugin)
+        )
+    except Exception as error:  # of another package's function
+        raise SpecError(f"{where}: {plugin!r} is no class, and no folder: {type(error).__name__}: {error}") from error
+    if not (place / description).is_file():
         raise SpecError(f"{where}: the folder {str(place)!r} has no {description}")
-    return Path(place)
+    return place
 
 
 @lru_cache(maxsize=64)

@@ -271,24 +271,15 @@ def bundled_sheets() -> dict[str, Path]:
 
 def read_price(text: str) -> dict[str, float]:
     """Dollars per million tokens from `input=0.15,cached=0.075,output=0.6`, by `PRICE_KINDS`. Raises `UsageError`."""
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        kind, _, amount = (piece.strip() for piece in part.partition("="))
-        if kind not in PRICE_KINDS:
-            raise UsageError(f"--price {text}: {unknown('kind of token', kind, PRICE_KINDS)}")
-        if PRICE_KINDS[kind] in found:
-            raise UsageError(f"--price {text}: {kind}= is given twice")
-        try:
-            value = float(amount)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value < math.inf:
-            raise UsageError(f"--price {text}: {kind}={amount!s}: expected dollars per million tokens, such as 0.15")
-        found[PRICE_KINDS[kind]] = value
-    for kind in ("input", "output"):
-        if kind not in found:
-            raise UsageError(f"--price {text}: {kind}= is missing; write input=0.15,cached=0.075,output=0.6")
-    return found
+    try:
+        given = {kind.strip(): float(amount) for kind, _, amount in (part.partition("=") for part in text.split(","))}
+    except ValueError:
+        given = {}
+    is_price = {"input", "output"} <= given.keys() and all(0 <= each < math.inf for each in given.values())
+    if not is_price or given.keys() - PRICE_KINDS.keys() or len(given) <= text.count(","):
+        form = "input=0.15,cached=0.075,output=0.6 in dollars per million tokens"
+        raise UsageError(f"--price {text}: expected {form}; kinds of tokens: {', '.join(PRICE_KINDS)}")
+    return {PRICE_KINDS[kind]: amount for kind, amount in given.items()}
 
 
 def sheet_and_model(text: str) -> tuple[str, str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -134,33 +133,12 @@ def listed_entry(provider: str, model: str) -> PriceEntry | None:
 @cache
 def _table() -> dict[str, Any]:
     """The whole file by model name. Raises `DataError` where litellm's package has no such file."""
-    if (path := _file_of_litellm(FILE)) is None:
-        raise DataError(f"litellm's package has no {FILE}; expected the prices of models there, as in litellm 1.97")
-    table = from_json(path.read_bytes())
-    return {name: fields for name, fields in table.items() if isinstance(fields, dict) and name != "sample_spec"}
-
-
-def _file_of_litellm(name: str) -> Path | None:
     spec = find_spec("litellm")
-    folders = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
-
-
-def misspelt(model: str) -> str | None:
-    """The name that is probably meant by one whose provider, or OpenAI's model without one, is off by a letter or two.
-
-    None where it is known or like no known one: litellm may know it, by a list or a rule of its own. Its providers
-    stand in its source, which is read and not imported.
-    """
-    provider, slash, _ = model.partition("/")
-    known = {name for name, fields in _table().items() if fields.get("litellm_provider") == "openai"}
-    if slash:
-        source = path.read_text(encoding="utf-8") if (path := _file_of_litellm("types/utils.py")) else ""
-        known = set(re.findall(r' = "([^"]+)"', source.partition("class LlmProviders(")[2].partition("\nclass ")[0]))
-    near = next(iter(get_close_matches(provider, known, n=1, cutoff=0.8)), provider)
-    # An organization on a hub is often called like its provider: meta-llama, moonshotai.
-    is_alike = abs(len(near) - len(provider)) > 1 or near.replace("_", "-") == provider.replace("_", "-")
-    return None if provider in known or is_alike else model.replace(provider, near, 1)
+    files = [Path(folder, FILE) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    if not files or not files[0].is_file():
+        raise DataError(f"litellm's package has no {FILE}; expected the prices of models there, as in litellm 1.97")
+    table = from_json(files[0].read_bytes())
+    return {name: fields for name, fields in table.items() if isinstance(fields, dict) and name != "sample_spec"}
 
 
 # Names of models: snapshots, and what gateways put before them.

@@ -117,15 +117,13 @@ def test_the_python_of_an_example_is_clean() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
-        ("runner", "look-once", "can't name a Python module; use letters, digits and '_', and begin with a letter"),
-        ("runner", "json", "'json' is an installed Python module"),
+        ("runner", "look-once", "'look-once' is no name; use letters, digits and '_'"),
+        ("runner", "json", "there is a Python module 'json' already"),
         ("tool", "class", "is a word of Python's own; choose another name, such as 'my_class'"),
-        ("runner", "own_loop", "the file own_loop.py in this folder is a Python module of that name"),
+        ("runner", "own_loop", "there is a Python module 'own_loop' already"),
         ("arch", "rewoo", "the architecture 'rewoo' exists already, in rewoo-bench; choose another name"),
-        ("dataset", "sample", "the data set 'sample' exists already"),
         ("tool", "Search", "the tool 'Search' exists already"),
         ("arch", "..", "'..' is no name"),
-        ("dataset", "?", "'?' is no name"),
         ("arch", "taken", "'taken' exists already"),
         ("agnt", "mine", "'agnt' is not one of 'arch', 'runner', 'tool', 'dataset', 'agent'"),
     ],

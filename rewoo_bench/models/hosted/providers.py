@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from anyio import to_thread
 
 from rewoo_bench.config.names import LOCAL, ORACLE_MODEL, REPLAY
-from rewoo_bench.config.price_table import PriceEntry, find_price_entry, given_entry, misspelt
+from rewoo_bench.config.price_table import PriceEntry, find_price_entry, given_entry
 from rewoo_bench.errors import MissingKey, ModelNotFound
 from rewoo_bench.events import starting
 from rewoo_bench.models.hosted.http_endpoint import Redirected
@@ -131,9 +131,8 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
     named = _in_openai_form(name)
     if named is None:
         ours = next(iter(get_close_matches(name, [ORACLE_MODEL, LOCAL, REPLAY], n=1)), None)
-        # Before some seconds of an import; who has imported it may have registered a provider.
-        if not api_base and "litellm" not in sys.modules and (near := ours or misspelt(name)):
-            raise _unknown(name, near)
+        if ours and not api_base and "litellm" not in sys.modules:  # whoever has imported it may have added a provider
+            raise _unknown(name, ours)
         litellm = load_litellm()
         try:
             bare, provider, key, base = litellm.get_llm_provider(name, api_base=api_base, api_key=api_key)

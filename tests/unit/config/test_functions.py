@@ -6,7 +6,6 @@ import asyncio
 import math
 import os
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -31,14 +30,6 @@ def any_number(*skus: str) -> str:
     return str(skus)
 
 
-def any_name(**skus: str) -> str:
-    return str(skus)
-
-
-def by_place(sku: str, /) -> str:
-    return sku
-
-
 def no_schema(at: os.DirEntry[str]) -> str:
     return str(at)
 
@@ -47,20 +38,13 @@ def unreadable(sku: Sku) -> str:  # type: ignore[name-defined]  # noqa: F821
     return str(sku)
 
 
-def hidden(_sku: str) -> str:
-    return _sku
-
-
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
         (no_hint, "the parameter 'sku' has no type hint, and it is what the model reads"),
         (any_number, "\"*skus: 'str'\" is no input that a model can name; give each parameter a name"),
-        (any_name, "\"**skus: 'str'\" is no input that a model can name; give each parameter a name"),
-        (by_place, "\"sku: 'str'\" is no input that a model can name; give each parameter a name"),
         (no_schema, "its parameters have no JSON schema: Unable to generate pydantic-core schema for "),
         (unreadable, "its type hints can't be read: NameError: name 'Sku' is not defined"),
-        (hidden, "the parameter '_sku' can't begin with '_' or 'model_'"),
     ],
 )
 def test_what_no_model_could_call_is_refused_in_one_line(function: Callable[..., Any], reason: str) -> None:
@@ -73,22 +57,6 @@ def test_what_no_model_could_call_is_refused_in_one_line(function: Callable[...,
 class Order(BaseModel):
     sku: str
     share: float = 1.0
-
-
-@dataclass
-class Row:
-    sku: str
-
-
-def unawaited() -> Any:
-    async def inner() -> str:
-        return "text"
-
-    return inner()
-
-
-async def nested() -> Any:
-    return unawaited()
 
 
 def raising(error: BaseException) -> Callable[[], Any]:
@@ -133,7 +101,6 @@ async def called(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[Call
         ([Order(sku="mug")], '[{"sku": "mug", "share": 1.0}]'),
         (None, "null"),
         (17, "17"),
-        ({7: "by number"}, '{"7": "by number"}'),
         ("a\ud800b", "a\ufffdb"),
     ],
 )
@@ -145,13 +112,8 @@ async def test_a_result_is_text_or_json(called: Callable[[Callable[[], Any]], An
     ("result", "reason"),
     [
         (math.nan, "it returned float, expected text or JSON: Out of range float values"),
-        ({"share": math.inf}, "it returned dict, expected text or JSON: Out of range float values"),
-        (Order(sku="mug", share=math.nan), "it returned Order, expected text or JSON: Out of range float values"),
         (b"bytes", "it returned bytes, expected text or JSON: bytes isn't JSON"),
-        ({1, 2}, "it returned set, expected text or JSON: set isn't JSON"),
-        ([object()], "it returned list, expected text or JSON: object isn't JSON"),
         ({(1, 2): 3}, "it returned dict, expected text or JSON: keys must be str"),
-        (Row("mug"), "it returned Row, expected text or JSON: Row isn't JSON"),
     ],
 )
 async def test_what_is_neither_is_a_failed_call(
@@ -169,19 +131,10 @@ async def test_an_endless_result_is_a_failed_call(called: Callable[[Callable[[],
         await called(lambda: endless)
 
 
-@pytest.mark.parametrize("function", [unawaited, nested])
-async def test_a_coroutine_that_nobody_awaited_is_a_failed_call(
-    called: Callable[[Callable[[], Any]], Any], function: Callable[[], Any]
-) -> None:
-    with pytest.raises(ToolError, match="it returned a coroutine that nobody awaited; write `async def`"):
-        await called(function)
-
-
 @pytest.mark.parametrize(
     ("error", "text"),
     [
         (ValueError("no such order"), "ValueError: no such order"),
-        (KeyError("mug"), "KeyError: 'mug'"),
         (ToolError("say it so"), "say it so"),
         (TimeoutError("of its own"), "timeout"),
         (ValueError("x" * 5000), f"ValueError: {'x' * 300}"),

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 
 from rewoo_bench.config.price_sheets import named_tariff, price_of
-from rewoo_bench.config.price_table import find_price_entry, is_same_model, misspelt
+from rewoo_bench.config.price_table import find_price_entry, is_same_model
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,3 @@ def test_a_snapshot_that_has_a_price_of_its_own_keeps_it() -> None:
 )
 def test_a_snapshot_is_the_model_that_was_asked(asked: str, answered: str, is_same: bool) -> None:
     assert is_same_model(asked, answered) is is_same
-
-
-@pytest.mark.parametrize(
-    ("model", "meant"),
-    [
-        ("opnai/gpt-4o", "openai/gpt-4o"),
-        ("antrhopic/claude-x", "anthropic/claude-x"),
-        ("gpt-4o-mni", "gpt-4o-mini"),
-        *((name, None) for name in ("openai/mine", "vertex_ai_beta/x", "meta-llama/Llama-2-7b", "claude-sonnet-9")),
-        *((name, None) for name in ("mine/model", "deepseek-ai/DeepSeek-R1", "o9")),
-    ],
-)
-def test_a_misspelt_provider_is_told_from_one_that_litellm_may_know(model: str, meant: str | None) -> None:
-    assert misspelt(model) == meant

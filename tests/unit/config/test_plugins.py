@@ -105,7 +105,7 @@ def test_a_bundled_name_of_another_package_names_both(
     [
         ("no_such_package:X", "can't import 'no_such_package:X': ModuleNotFoundError: No module named"),
         ("json:loads", "JSONDecoder|loads"),
-        ("json.decoder:NaN", "neither a class nor the path of a folder with architecture.toml"),
+        ("json.decoder:NaN", "nan is no class, and no folder: TypeError"),
     ],
 )
 def test_an_entry_point_that_is_no_architecture_is_named_with_its_package(
