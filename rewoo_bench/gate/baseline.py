@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -27,11 +26,9 @@ import numpy as np
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 
-from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.prices import EXAMPLE
+from rewoo_bench.analysis.call_costs import read_calls
 from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic
-from rewoo_bench.config.price_sheets import named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
@@ -97,8 +94,6 @@ class ArchitectureBaseline(BaseModel):
     means: dict[str, float]
     shared_prefixes: dict[str, PrefixFacts]
     """By role, where its prompts of different questions begin to differ."""
-    usd_per_1000: dict[str, float]
-    """Dollars of 1,000 questions by the price's whole name, where a cache holds those prefixes and a question's own."""
 
 
 class Baseline(BaseModel):
@@ -160,7 +155,7 @@ def baseline_of(run: str | Path, manifest: Manifest, rows: Rows, *, deterministi
     if not len(rows):
         raise DataError(f"run {manifest.run_id!r} has no rows")
     models = {name for column in MODELS for name in rows.texts(column)}
-    rows, usd = _held_by_a_cache(Path(run), manifest, rows)
+    rows = _held_by_a_cache(Path(run), manifest, rows)
     architectures: dict[str, ArchitectureBaseline] = {}
     questions = {}
     # by name, and not by the order of the rows, so that the file is the same
@@ -171,7 +166,6 @@ def baseline_of(run: str | Path, manifest: Manifest, rows: Rows, *, deterministi
             usage_sources=sorted(group.texts("usage_source")),
             means={count: round(mean, 4) for count, mean in means.items() if not math.isnan(mean)},
             shared_prefixes=manifest.shared_prefixes.get(name, {}),
-            usd_per_1000=usd.get(name, {}),
         )
         questions[name] = _lines(group)
     dataset, source = manifest.dataset, dict(manifest.dataset.source)
@@ -204,36 +198,22 @@ def _plain(name: str) -> str:
     return f"{prefix}{Path(name).name}" if prefix else name
 
 
-def _held_by_a_cache(run: Path, manifest: Manifest, rows: Rows) -> tuple[Rows, dict[str, dict[str, float]]]:
-    """The rows with `CACHEABLE`, and dollars of 1,000 questions by architecture and price, where these are known.
+def _held_by_a_cache(run: Path, manifest: Manifest, rows: Rows) -> Rows:
+    """The rows with `CACHEABLE`, where it is known.
 
     The part that all questions share takes the place of what earlier calls of the run happened to share, so that the
     order in which questions were asked doesn't matter. Calls of tools are made at once, and which of them finds the
     other's prompt is chance: only that part of theirs is counted as `CACHEABLE`.
     """
     if not (run / CALLS_FILE).exists():
-        return rows, {}
-    calls, tariff = read_calls(run, rows), named_tariff(EXAMPLE)
+        return rows
+    calls = read_calls(run, rows)
     names, prefixes = rows["architecture"], manifest.shared_prefixes
-    scored = ~rows.left_out
-    for name in rows.texts("architecture"):  # what wasn't scored isn't compared, but where nothing was
-        if not np.isnan(rows["exact_match"][names == name]).all():
-            scored &= (names != name) | ~np.isnan(rows["exact_match"])
     pairs = zip(names[calls.row], calls.role, strict=True)
     shared = [prefixes[name][role].tokens if role in prefixes.get(name, {}) else 0.0 for name, role in pairs]
-    held = {"shared_run_tokens": np.array(shared), "shared_run_age_s": np.zeros(len(shared))}
     longer = np.where(calls.role == "tool", shared, np.maximum(calls.columns["shared_question_tokens"], shared))
     tokens = calls.of_rows(np.minimum(longer, calls.columns["input_tokens"]))
-    if not np.isnan(tokens[scored]).any():
-        rows = rows.assign(**{CACHEABLE: tokens})
-    usd = calls.of_rows(priced(replace(calls, columns={**calls.columns, **held}), {"": tariff}).usd)
-    own = {name: (names == name) & scored for name in prefixes}
-    means = {
-        name: 1000 * mean_over_questions(usd[some], rows.question[some])
-        for name, some in own.items()
-        if not np.isnan(usd[some]).any()
-    }
-    return rows, {name: {tariff.under: round(mean, 6)} for name, mean in means.items() if mean > 0}
+    return rows if np.isnan(tokens[~rows.left_out]).any() else rows.assign(**{CACHEABLE: tokens})
 
 
 def _lines(rows: Rows) -> list[BaselineLine]:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
 from rewoo_bench.analysis.stats.paired import brackets
@@ -37,7 +37,7 @@ from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
 from rewoo_bench.analysis.summary import Estimate, per_solved_estimate
 from rewoo_bench.analysis.summary_tables import UNDER_SOLVED
 from rewoo_bench.config.specs import read_spec
-from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.count_checks import ROUNDING
 from rewoo_bench.gate.verdict import (
     ENOUGH_QUESTIONS,
@@ -131,30 +131,16 @@ class Budget(_Table):
     def group(self) -> Group:
         return Group(self.architecture, self.dataset, self.model)
 
-    @model_validator(mode="after")
-    def _limits_something(self) -> Budget:
-        if not any(self.model_dump(exclude=set(Group._fields), exclude_none=True).values()):
-            raise ValueError(f"the budget of {str(self.group)!r} limits nothing")
-        return self
-
 
 class Budgets(_Table):
     """budgets.toml."""
 
-    budget: tuple[Budget, ...] = ()
+    budget: tuple[Budget, ...] = Field(min_length=1)
 
 
 def read_budgets(path: Path) -> tuple[Budget, ...]:
     """The `[[budget]]` of a file, at least one. Raises `SpecError`."""
-    if not path.exists():  # worded as of a baseline
-        raise SpecError(f"no such budgets: {str(path)!r}; expected a file with a [[budget]]")
-    if not (budgets := read_spec(path, Budgets).budget):
-        raise SpecError(f"{path}: has no [[budget]], the budget of a run")
-    groups = [budget.group for budget in budgets]
-    for group in groups:
-        if groups.count(group) > 1:
-            raise SpecError(f"{path}: {str(group)!r} has two budgets; write them as one")
-    return budgets
+    return read_spec(path, Budgets).budget
 
 
 def check_budgets(budgets: Sequence[Budget], rows: Rows) -> Iterator[Check]:
@@ -178,13 +164,6 @@ class _Checks:
         self._budget, self._rows = budget, rows
         self.n = len(np.unique(rows.question))
         self._oracle = bool(rows.oracle.any())
-
-    def _check(
-        self, kind: CheckKind, status: Status, name: str, text: str,
-        measured: float | None = None, limit: float | None = None, *, least: bool = False,
-    ) -> Check:  # fmt: skip
-        oracle, group = self._oracle and kind == "accuracy", self._budget.group
-        return Check(kind, status, group, name, text, measured, limit, n=self.n, oracle=oracle, least=least)
 
     def left_out(self, every: Rows) -> Iterator[Check]:
         """Failed questions, which no budget counts; and whether any question was answered at all."""
@@ -217,10 +196,36 @@ class _Checks:
                 yield self._per_solved(name, most.at_most)
         for metric in ("exact_match", "f1"):
             if floor := getattr(budget, metric):
-                yield self._floor(metric, floor)
+                yield self._accuracy(f"{metric} min", self._mean(metric), "", floor, self.n)
         for metric in ("every_trial_right", "trials_differ"):
             if bound := getattr(budget, metric):
                 yield self._trials(metric, bound)
+
+    def _check(
+        self, kind: CheckKind, status: Status, name: str, text: str,
+        measured: float | None = None, limit: float | None = None, *, least: bool = False,
+    ) -> Check:  # fmt: skip
+        oracle = self._oracle and kind == "accuracy"
+        return Check(kind, status, self._budget.group, name, text, measured, limit, n=self.n, oracle=oracle,
+                     least=least)  # fmt: skip
+
+    def _bounded(
+        self, kind: CheckKind, name: str, measured: float, limit: float, shown: str, at: str, *, least: bool = False
+    ) -> Check:
+        """A check that fails beyond a limit; `shown` and `at` are the two as text."""
+        missed = measured < limit * (1 - ROUNDING) if least else measured > limit * (1 + ROUNDING)
+        relation = "within" if not missed else "below" if least else "over"
+        text = f"{name}: {shown} is {relation} the limit of at {'least' if least else 'most'} {at}"
+        return self._check(kind, "fail" if missed else "pass", name, text, measured, limit, least=least)
+
+    def _mean(self, column: str) -> float:
+        return mean_over_questions(self._rows[column], self._rows.question)
+
+    def _unknown(self, name: str, column: str, limit: float) -> Check:
+        unknown = counted(int(np.isnan(self._rows[column]).sum()), "row")
+        why = "none was recorded, and no price sheet tells it (`rewoo-bench list --prices`)"
+        text = f"{name}: the cost of {unknown} isn't known, which is not 0: {why}"
+        return self._check("cost unknown", "fail", name, text, None, limit)
 
     def _limit(self, metric: str, kind: str, limit: float) -> Check:
         values, name, is_latency = self._rows[metric], f"{metric} {kind}", metric == "latency_s"
@@ -228,24 +233,12 @@ class _Checks:
         if is_latency and not len(known):
             return self._check("latency", "warn", name, f"{name}: no latency was measured, as in a replay", None, limit)
         if not is_latency and len(known) < len(values):
-            rows = f"{len(values) - len(known):,} of {counted(len(values), 'row')}"
-            return self._unknown(name, f"{rows} {'is' if len(values) - len(known) == 1 else 'are'}", limit)
+            return self._unknown(name, metric, limit)
         of_kind = {"mean": self._mean(metric), "max": float(known.max()), "p95": float(np.quantile(known, 0.95))}
         measured = of_kind[kind]
-        over = measured > limit * (1 + ROUNDING)
-        text = f"{name}: {amount(metric, measured)} is {'over' if over else 'within'} the limit of at most "
-        status: Status = "pass" if not over else "warn" if is_latency else "fail"
-        return self._check(
-            "latency" if is_latency else "budget", status, name, text + amount(metric, limit), measured, limit
-        )
-
-    def _mean(self, column: str) -> float:
-        return mean_over_questions(self._rows[column], self._rows.question)
-
-    def _unknown(self, name: str, rows: str, limit: float) -> Check:
-        why = "none was recorded, and no price sheet tells it (`rewoo-bench list --prices`)"
-        text = f"{name}: the cost of {rows} unknown, which is not 0: {why}"
-        return self._check("cost unknown", "fail", name, text, None, limit)
+        of_check: CheckKind = "latency" if is_latency else "budget"
+        check = self._bounded(of_check, name, measured, limit, amount(metric, measured), amount(metric, limit))
+        return replace(check, status="warn") if is_latency and check.status == "fail" else check
 
     def _cache(self, floor: CacheFloor) -> Iterator[Check]:
         """Input tokens read from the prefix cache: the mean of a question, and their share."""
@@ -258,11 +251,11 @@ class _Checks:
         measures = {"mean": (cached, floor.mean_at_least, ",.1f"), "share": (share, floor.share_at_least, ".3f")}
         for kind, (measured, limit, form) in measures.items():
             if limit is not None:
-                below, name = measured < limit * (1 - ROUNDING), f"cached_input_tokens {kind}"
-                relation = "below" if below else "within"
-                text = f"{name}: {measured:{form}} is {relation} the limit of at least {limit:{form}}"
-                text += "" if cached else f"; {NOTHING_CACHED if len(known) else 'no cached tokens were recorded'}"
-                yield self._check("prefix cache", "fail" if below else "pass", name, text, measured, limit, least=True)
+                shown = f"{measured:{form}}", f"{limit:{form}}"
+                check = self._bounded(
+                    "prefix cache", f"cached_input_tokens {kind}", measured, limit, *shown, least=True
+                )
+                yield check if cached else replace(check, text=f"{check.text}; {NOTHING_CACHED}")
 
     def _per_solved(self, name: str, limit: float) -> Check:
         """An amount of all questions for each exact match, as `compare` has it; of few questions its interval decides.
@@ -271,50 +264,37 @@ class _Checks:
         """
         metric = PER_SOLVED[name]
         if np.isnan(self._rows[metric]).any():
-            return self._unknown(name, "some rows is", limit)
+            return self._unknown(name, metric, limit)
         if np.isnan(self._rows["exact_match"]).any():
             return self._check("budget", "fail", name, f"{name}: some rows have no score", None, limit)
         found = per_solved_estimate(self._rows, metric)
-        over = found.mean is None or found.mean > limit * (1 + ROUNDING)
-        text = f"{name}: {_per_solved_text(found, metric)} is {'over' if over else 'within'} the limit of at most "
-        text += amount(metric, limit) + (", by the estimate alone" if found.low is None else "")
-        check = self._check("budget", "fail" if over else "pass", name, text, found.mean, limit)
-        check = replace(check, oracle=self._oracle)
-        if over and not self._oracle and found.low is not None and found.low > limit:
+        at = amount(metric, limit) + (", by the estimate alone" if found.low is None else "")
+        measured = math.inf if found.mean is None else found.mean
+        check = self._bounded("budget", name, measured, limit, _per_solved_text(found, metric), at)
+        check = replace(check, measured=found.mean, oracle=self._oracle)
+        if not self._oracle and found.low is not None and found.low > limit:
             return check
         return _if_sure(check, f"may be chance on {counted(self.n, 'question')}, {ENOUGH_QUESTIONS} are enough")
-
-    def _floor(self, metric: str, floor: Floor) -> Check:
-        limit, name, measured = round(floor.min - floor.margin, 9), f"{metric} min", self._mean(metric)
-        if math.isnan(measured):
-            text = f"{name}: no question was scored: the run has no {metric}"
-            return self._check("accuracy", "fail", name, text, None, limit, least=True)
-        margin = f" less the margin of {floor.margin:g}" if floor.margin else ""
-        relation = "below" if measured < limit else "within"
-        text = f"{name}: {measured:.3f} is {relation} the limit of at least {floor.min:g}{margin}"
-        return self._accuracy(name, text, measured, limit, least=True)
 
     def _trials(self, metric: str, bound: Floor | Ceiling) -> Check:
         """Whether the trials of questions agree, in a run of several trials."""
         outcomes = by_trials(self._rows["exact_match"], self._rows.question)
         trials, is_floor = int(outcomes.trials.max(initial=0)), isinstance(bound, Floor)
-        limit = round(bound.min - bound.margin if isinstance(bound, Floor) else bound.max + bound.margin, 9)
         name = f"{metric} {'min' if is_floor else 'max'}"
         if trials < 2:
             text = f"{name}: no question has several trials with a score (--trials)"
-            return self._check("accuracy", "fail", name, text, None, limit, least=is_floor)
+            return self._check("accuracy", "fail", name, text, least=is_floor)
         found = pass_hat(outcomes, trials) if is_floor else flips(outcomes)
-        missed = found.estimate < limit if is_floor else found.estimate > limit
-        relation = "within" if not missed else "below" if is_floor else "over"
-        of = f"the limit of at {'least' if is_floor else 'most'} {limit:g}"
-        text = f"{name}: {found.estimate:.3f} of questions with {trials} trials is {relation} {of}"
-        return replace(self._accuracy(name, text, found.estimate, limit, least=is_floor), n=found.n)
+        return self._accuracy(name, found.estimate, f" of questions with {trials} trials", bound, found.n)
 
-    def _accuracy(self, name: str, text: str, measured: float, limit: float, *, least: bool) -> Check:
-        missed = measured < limit if least else measured > limit
-        check = self._check("accuracy", "fail" if missed else "pass", name, text, measured, limit, least=least)
+    def _accuracy(self, name: str, measured: float, of: str, bound: Floor | Ceiling, n: int) -> Check:
+        is_floor = isinstance(bound, Floor)
+        limit = bound.min - bound.margin if isinstance(bound, Floor) else bound.max + bound.margin
+        if math.isnan(measured):
+            return self._check("accuracy", "fail", name, f"{name}: no question was scored", None, limit, least=is_floor)
+        check = self._bounded("accuracy", name, measured, limit, f"{measured:.3f}{of}", f"{limit:g}", least=is_floor)
         few = f"too few to fail on: {counted(self.n, 'question')}, {ENOUGH_QUESTIONS} are enough"
-        return _if_sure(check, few)
+        return replace(_if_sure(check, few), n=n)
 
 
 def _if_sure(check: Check, few: str) -> Check:

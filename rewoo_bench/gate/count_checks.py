@@ -209,7 +209,7 @@ def live_counts(growth: Growth, margin: float, tests: int, cause: str | None, *,
 
 
 def cache_check(
-    growth: Growth, margin: float, tests: int, prefixes: Sequence[Check], prices: str, *, exact: bool
+    growth: Growth, margin: float, tests: int, prefixes: Sequence[Check], *, exact: bool
 ) -> Iterator[Check]:
     """Input tokens read from the prefix cache, and those that one could hold; none for a baseline that lacks them.
 
@@ -224,7 +224,7 @@ def cache_check(
     of_question = "a question's prompts share less with its earlier ones: what changes from call to call belongs behind"
     reasons = {
         CACHED: ("aren't cached", NOTHING_CACHED, same if prefixes else []),
-        CACHEABLE: ("can't be cached", "no prompt begins as an earlier one", [f"{of_question} the trace{prices}"]),
+        CACHEABLE: ("can't be cached", "no prompt begins as an earlier one", [f"{of_question} the trace"]),
     }
     for metric, (arent, nothing, otherwise) in reasons.items():
         if metric not in growth.changes or not growth.changes[metric].before:
@@ -247,7 +247,7 @@ def cache_check(
 
 
 def prefix_checks(
-    group: Group, before: ArchitectureBaseline, now: ArchitectureBaseline, margin: float, prices: str, *, changed: bool
+    group: Group, before: ArchitectureBaseline, now: ArchitectureBaseline, margin: float, *, changed: bool
 ) -> Iterator[Check]:
     """Where the prompts of different questions begin to differ, by role: a prefix cache holds nothing behind that.
 
@@ -262,7 +262,7 @@ def prefix_checks(
         text = f"the shared prefix of the {role}'s prompts ends in the {old.ends_in}, after {old.tokens:,} tokens"
         if is_shorter:
             text = f"the shared prefix of the {role}'s prompts ends {missing:,} tokens earlier, in the {new.ends_in}"
-            text += f" ({old.tokens:,} -> {new.tokens:,} tokens){prices}"
+            text += f" ({old.tokens:,} -> {new.tokens:,} tokens)"
         status: Status = "fail" if is_shorter else "pass"
         sizes = (float(new.tokens), (1 - margin) * old.tokens, float(old.tokens))
         yield Check("prefix cache", status, group, f"shared_prefix_tokens {role}", text, *sizes, least=True)

@@ -287,10 +287,7 @@ def _room(check: Check) -> str:
     inside = check.measured - check.limit if check.least else check.limit - check.measured
     if check.kind == "accuracy":
         return f"{inside:+.3f}"
-    if not check.limit:
-        return "any is enough" if check.least else "0.0%" if not check.measured else "none"
-    room = inside / check.limit
-    return f"{room:.1%}" if room > -9 else f"{1 - room:,.3g} times the limit"
+    return f"{inside / check.limit:.1%}" if check.limit else "-"
 
 
 def write_output(path: Path, content: str, flag: str, *, append: bool = False) -> None:

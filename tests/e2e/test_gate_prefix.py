@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -59,23 +57,6 @@ def test_prompts_that_begin_differently_fail_with_the_part_in_which_they_do(
     (check,) = [check for check in verdict.failures if check.metric == "shared_prefix_tokens"]
     assert check.text.startswith("the shared prefix of the agent's prompts ends ")
     assert f" tokens earlier, {cause} (" in check.text
-    assert re.search(
-        r"; up to \d+\.\d\d times the price under OpenAI's rule: prefixes of 1,024 tokens and more", check.text
-    )
-
-
-def test_the_price_of_a_prefix_is_that_of_a_cache_that_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gpt-5-mini: 0.25, 0.025 cached and 2 dollars per million tokens; prefixes of 1,024 tokens, blocks of 128."""
-    verdict = judged(monkeypatch, "react", "Broken", "tools in any order")
-    usd = {}
-    for run in ("before", "now"):
-        calls = pd.read_parquet(f"{run}/calls.parquet").query("kind == 'model'")
-        prefix = json.loads(Path(run, "run.json").read_text())["shared_prefixes"]["react"]["agent"]["tokens"]
-        cached = calls["shared_question_tokens"].clip(lower=prefix) // 128 * 128
-        cached = cached.where(cached >= 1024, 0)
-        usd[run] = (0.25 * calls["input_tokens"] - 0.225 * cached + 2 * calls["output_tokens"]).sum()
-    (check,) = [check for check in verdict.failures if check.metric == "shared_prefix_tokens"]
-    assert f"; up to {usd['now'] / usd['before']:.2f} times the price under OpenAI's rule: " in check.text
 
 
 def test_a_cache_that_reads_less_has_the_prefix_as_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +71,7 @@ def test_a_trace_behind_a_text_that_changes_fails_though_the_provider_reports_no
     verdict = judged(monkeypatch, "react", "Broken", "step", reports_cache=False)
     (check,) = [check for check in verdict.failures if check.kind == "prefix cache"]
     assert check.name == "cacheable_tokens"
-    said = r"; a question's prompts share less with its earlier ones: .*; up to 1\.\d\d times the price under OpenAI's"
-    assert re.search(said, check.text)
+    assert "; a question's prompts share less with its earlier ones: " in check.text
 
 
 def test_the_same_prompts_share_the_same_prefix_whatever_runs_at_once() -> None:

@@ -51,7 +51,7 @@ def test_latency_warns_and_never_fails(tmp_path: Path) -> None:
 def test_an_unknown_cost_fails_in_words_of_its_own(tmp_path: Path) -> None:
     (check,) = checked(tmp_path, "cost_usd = { mean = 5 }", row(0), row(1, cost_usd=None))
     assert (check.status, check.kind) == ("fail", "cost unknown")
-    assert "the cost of 1 of 2 rows is unknown, which is not 0" in check.text
+    assert "the cost of 1 row isn't known, which is not 0" in check.text
 
 
 def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
@@ -74,28 +74,8 @@ def test_a_cache_that_reads_less_than_its_budget_fails(tmp_path: Path) -> None:
         (99, 200, "openai/gpt", "fail", "is over the limit of at most 2,000.0"),
         (24, 50, "openai/gpt", "warn", "may be chance on 50 questions"),
         (15, 50, "openai/gpt", "fail", "] is over the limit of at most 2,000.0"),  # the whole interval is
-        (
-            5,
-            50,
-            "openai/gpt",
-            "warn",
-            "tokens_per_solved: 10,000.0 [under 15 solved] is over the limit of at most 2,000.0, "
-            "by the estimate alone; may be chance on 50 questions, 200 are enough",
-        ),
-        (
-            5,
-            300,
-            "openai/gpt",
-            "fail",
-            "60,000.0 [under 15 solved] is over the limit of at most 2,000.0, by the estimate alone",
-        ),
-        (
-            14,
-            14,
-            "openai/gpt",
-            "pass",
-            "1,000.0 [under 15 solved] is within the limit of at most 2,000.0, by the estimate alone",
-        ),
+        (5, 50, "openai/gpt", "warn", "by the estimate alone; may be chance on 50 questions, 200 are enough"),
+        (5, 300, "openai/gpt", "fail", "[under 15 solved] is over the limit of at most 2,000.0, by the estimate alone"),
         (0, 50, "openai/gpt", "fail", "none solved, so more than "),
         (0, 50, "oracle", "warn", "an oracle's means nothing"),
     ],
@@ -200,8 +180,6 @@ def test_a_run_in_which_nothing_is_answered_is_within_no_budget(tmp_path: Path) 
         ("total_token = { mean = 1 }", r"unknown key 'budget\.0\.total_token', did you mean 'total_tokens'\?"),
         ("total_tokens = { p99 = 1 }", r"unknown key 'budget\.0\.total_tokens\.p99', did you mean 'p95'\?"),
         ("total_tokens = { mean = -1 }", "greater than or equal to 0, got -1"),
-        ("", "the budget of 'rewoo, sample, oracle' limits nothing"),
-        ("llm_calls = { max = 1 }\n" + HEAD + "llm_calls = { max = 2 }", "'rewoo, sample, oracle' has two budgets"),
     ],
 )
 def test_a_file_that_can_not_be_meant_is_an_error(tmp_path: Path, limits: str, said: str) -> None:
@@ -211,10 +189,8 @@ def test_a_file_that_can_not_be_meant_is_an_error(tmp_path: Path, limits: str, s
 
 def test_a_file_without_budgets_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "budgets.toml").write_text("budget = []")
-    with pytest.raises(SpecError, match=r"has no \[\[budget\]\]"):
+    with pytest.raises(SpecError, match=r"budgets\.toml: budget: .* at least 1 item"):
         read_budgets(tmp_path / "budgets.toml")
-    with pytest.raises(SpecError, match=r"no such budgets: .*other\.toml"):
-        read_budgets(tmp_path / "other.toml")
 
 
 def test_a_budget_that_matches_no_row_is_an_error_that_names_the_rows_there_are(tmp_path: Path) -> None:
