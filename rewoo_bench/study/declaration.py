@@ -27,9 +27,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import sha256
 from itertools import product
@@ -46,7 +47,8 @@ from rewoo_bench.runs.options import OPTIONS, RunOptions, as_values
 
 _OF_A_RUN = frozenset({"architectures", "questions", "out", "resume", "accept_loss", "progress", "report"})
 """Options that the study itself gives to its runs."""
-_PLACE = re.compile(r"\{(\w+)\}")
+_OF_THIS_MACHINE = frozenset({"ids", "corpus", "failed_in", "wrong_in", "llama_server", "price", "prices"})
+"""Options with which a run has other answers and that `--set` may change, beside models and a data set's file."""
 _UNFIT = re.compile(r"[^\w.+=-]+")
 Value = str | float | int | bool
 
@@ -116,7 +118,6 @@ class StudySpec(_Table):
     models: dict[str, dict[str, Any]]
     datasets: dict[str, dict[str, Any]]
     cells: list[Cells] = Field(min_length=1)
-    """Runs that were imported (`rewoo-bench import`), by name: paths from the folder of the study's runs."""
     outcomes: list[Outcome] = []
 
 
@@ -163,17 +164,12 @@ class Study:
     cells: Sequence[Cell]
     sha256: str
     """Of all that bears on the outcomes, the ids of questions included. Their number may grow, and cells come later."""
-    declared: Mapping[str, RunOptions]
-    """The options of its runs as the file has them, without this machine's values."""
+    declared_models: Mapping[str, str]
+    """What the file says for `model` of each model that is asked, whatever `--set` puts in its place."""
 
     def price(self, name: str) -> str:
         """A price as `--prices` has it: a sheet with `./` lies beside the study's file."""
         return _beside(name, self.file.parent)
-
-    @property
-    def declared_models(self) -> Mapping[str, str]:
-        """What the file says for `model` of each of its models."""
-        return {cell.model: self.declared[cell.name].model for cell in self.cells if cell.name in self.declared}
 
 
 def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
@@ -183,30 +179,25 @@ def read_study(file: Path, changes: Sequence[str] = ()) -> Study:
     """
     values = read_values(file)
     declared = validated(StudySpec, values, str(file))
-    digest = _digest(declared, file)
     for change in changes:
         _change(values, change)
     spec = validated(StudySpec, values, str(file))
     cells = [cell for table in spec.cells for cell in _cells(spec, table, file)]
-    names = [cell.name for cell in cells]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise SpecError(f"{file}: two runs would be in the folder {twice!r}: give their cells different names")
-    for price in spec.study.prices:
-        _check_price(price, file, str(file))
-    decided = set[str]()
+    _check_different(file, "runs", [cell.name for cell in cells])
     for outcome in spec.outcomes:
-        _check_outcome(spec, outcome, file)
-        own = [outcome_name(outcome, cell) for cell in cells if decides(outcome, cell)]
-        if not own:
-            named = " and ".join(map(repr, outcome.architectures))
-            raise SpecError(f"{file}: outcome {outcome.name!r}: no run of {outcome.cells!r} has both {named}")
-        if twice := next((name for name in own if name in decided), None):
-            raise SpecError(f"{file}: two outcomes would be called {twice!r}: give them different names")
-        decided.update(own)
-    as_declared: dict[str, RunOptions] = {}
-    with suppress(SpecError):  # what only this machine's values make whole
-        as_declared = {cell.name: cell.options for table in declared.cells for cell in _cells(declared, table, file)}
-    return Study(file, spec, cells, digest, as_declared)
+        _check_outcome(spec, outcome, cells, f"{file}: outcome {outcome.name!r}")
+    decided = [outcome_name(each, cell) for each in spec.outcomes for cell in cells if decides(each, cell)]
+    _check_different(file, "outcomes", decided)
+    prices = [*spec.study.prices, *(outcome.prices for outcome in spec.outcomes if outcome.prices)]
+    for price in prices:  # now, and not when all runs have been paid
+        named_tariff(_beside(price, file.parent))
+    models = {cell.model: str(declared.models[cell.model].get("model", "")) for cell in cells}
+    return Study(file, spec, cells, _digest(declared, file), models)
+
+
+def _check_different(file: Path, what: str, names: Sequence[str]) -> None:
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise SpecError(f"{file}: two {what} would be called {twice[0]!r}: give them different names")
 
 
 def outcome_name(outcome: Outcome, cell: Cell) -> str:
@@ -242,79 +233,53 @@ def _digest(spec: StudySpec, file: Path) -> str:
         "cells": [{**cell, "settings": options(cell["settings"])} for cell in cells],
         "outcomes": [outcome.model_dump() for outcome in spec.outcomes],
     }
-    own = {outcome.prices for outcome in spec.outcomes if outcome.prices and ".toml" in outcome.prices}
-    for price in sorted(own):  # prices that anybody can change
-        _check_price(price, file, str(file))
-        declared[price] = asdict(named_tariff(_beside(price, file.parent))) | {"path": None}
     return sha256(json.dumps(declared, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _change(values: dict[str, Any], change: str) -> None:
-    """Sets the value at a path, as `--set` gives it: text where TOML wouldn't read a value."""
+    """Sets the value at a path, as `--set` gives it: text where JSON wouldn't read a value.
+
+    Raises `UsageError` for what isn't there, and for a value that changes answers: such a run wouldn't be as declared.
+    """
     path, equals, text = change.partition("=")
-    *tables, name = path.split(".")
-    if not equals or not tables or not name:
-        raise UsageError(f"--set {change}: expected TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.dataset=dev.json")
-    if tables == ["study"] and name in ("question", "declared"):
-        raise UsageError(f"--set {change}: a study's question and day of declaration can be changed only in its file")
-    if tables[0] == "cells":
-        places = _settings_of_cells(values["cells"], tables[1:], change)
-    else:
-        place: Any = values
-        for table in tables:
-            if not isinstance(place, dict) or not isinstance(place.get(table), dict):
-                known = [each for each in place if isinstance(place[each], dict)] if isinstance(place, dict) else []
-                raise UsageError(f"--set {change}: {unknown('table', table, known)}")
-            place = place[table]
-        places = [place]
+    parts = path.split(".")
+    if not equals or len(parts) != 3 or parts[0] not in ("study", "models", "datasets"):
+        expected = "TABLE.NAME.KEY=VALUE, such as datasets.hotpotqa.corpus=passages.jsonl"
+        raise UsageError(f"--set {change}: expected {expected}")
+    table, name, key = parts
+    if not isinstance(place := values[table].get(name), dict):
+        raise UsageError(f"--set {change}: {unknown('table', name, values[table])}")
+    is_same_data = key == "dataset" and _data_set(text) == _data_set(str(place.get(key)))
+    may_differ = key in _OF_THIS_MACHINE or key.endswith("model") or is_same_data
+    if not may_differ and key in OPTIONS and OPTIONS[key].role.resume:
+        raise UsageError(f"--set {change}: {key} changes answers: change it in the file")
     value: Any = text
     with suppress(ValueError):
         value = json.loads(text)
-    for place in places:
-        place[name] = value
+    place[key] = value
 
 
-def _settings_of_cells(cells: Sequence[dict[str, Any]], path: Sequence[str], change: str) -> list[dict[str, Any]]:
-    """The settings of each table of cells that has a name. Raises `UsageError` for a path to anything else."""
-    if path[1:] != ["settings"]:
-        raise UsageError(f"--set {change}: of cells only settings can be set: cells.NAME.settings.KEY=VALUE")
-    if not (own := [each for each in cells if each["name"] == path[0]]):
-        raise UsageError(f"--set {change}: {unknown('cells', path[0], [each['name'] for each in cells])}")
-    return [each.setdefault("settings", {}) for each in own]
+def _data_set(name: str) -> tuple[str, str]:
+    """`hotpotqa` and `objectives=2` of `hotpotqa=dev.json?objectives=2`."""
+    named, _, options = name.partition("?")
+    return named.partition("=")[0], options
 
 
-def _check_outcome(spec: StudySpec, outcome: Outcome, file: Path) -> None:
-    """Raises `SpecError` for an outcome of cells, a data set, a model or architectures that the study doesn't have."""
-    where = f"{file}: outcome {outcome.name!r}"
-    tables = [table for table in spec.cells if table.name == outcome.cells]
-    if not tables:
-        raise SpecError(f"{where}: {unknown('cells', outcome.cells, [table.name for table in spec.cells])}")
-    architectures = [each for table in tables for each in table.architectures]
+def _check_outcome(spec: StudySpec, outcome: Outcome, cells: Sequence[Cell], where: str) -> None:
+    """Raises `SpecError` for an outcome that no run decides, or whose statistic isn't one of its measure."""
     for what, wanted, known in (
-        ("data set", outcome.dataset, [each for table in tables for each in table.datasets]),
-        ("model", outcome.model, [each for table in tables for each in table.models]),
-        *(("architecture", each, architectures) for each in outcome.architectures),
+        ("cells", outcome.cells, {cell.cells for cell in cells}),
+        ("data set", outcome.dataset, spec.datasets.keys()),
+        ("model", outcome.model, spec.models.keys()),
     ):
         if wanted is not None and wanted not in known:
             raise SpecError(f"{where}: {unknown(what, wanted, known)}")
-    if len({*outcome.architectures}) < 2:
-        raise SpecError(f"{where}: {outcome.architectures[0]!r} against itself: give two architectures")
+    if not any(decides(outcome, cell) for cell in cells):
+        raise SpecError(f"{where}: no run of {outcome.cells!r} has both {' and '.join(outcome.architectures)}")
     if (outcome.statistic == "ratio") == (outcome.measure in ("exact_match", "f1")):
         raise SpecError(f"{where}: a ratio is of tokens, dollars or seconds, a difference of exact_match or f1")
     if (outcome.statistic == "non-inferiority") != (outcome.margin is not None):
         raise SpecError(f"{where}: give a margin (0.05) with non-inferiority, and with nothing else")
-    if outcome.prices and outcome.measure != "cost_usd":
-        raise SpecError(f"{where}: prices are for the measure cost_usd")
-    _check_price(outcome.prices, file, where)
-
-
-def _check_price(price: str | None, file: Path, where: str) -> None:
-    """Raises `SpecError` for a price that no sheet has: now, and not when all runs have been paid."""
-    try:
-        if price is not None:
-            named_tariff(_beside(price, file.parent))
-    except UsageError as error:
-        raise SpecError(f"{where}: {str(error).removeprefix('--')}") from None
 
 
 def _cells(spec: StudySpec, table: Cells, file: Path) -> list[Cell]:
@@ -323,18 +288,15 @@ def _cells(spec: StudySpec, table: Cells, file: Path) -> list[Cell]:
     for what, wanted, known in (("model", table.models, spec.models), ("data set", table.datasets, spec.datasets)):
         if strange := next((each for each in wanted if each not in known), None):
             raise SpecError(f"{where}: {unknown(what, strange, known)}")
-    if both := table.conditions.keys() & table.settings.keys():
-        raise SpecError(f"{where}: {min(both)!r} is a condition and a setting")
-    names = [*table.conditions]
     return [
-        _cell(spec, table, model, dataset, dict(zip(names, chosen, strict=True)), file, where)
+        _cell(spec, table, model, dataset, dict(zip(table.conditions, chosen, strict=True)), file.parent, where)
         for model, dataset in product(table.models, table.datasets)
         for chosen in product(*table.conditions.values())
     ]
 
 
 def _cell(
-    spec: StudySpec, table: Cells, model: str, dataset: str, conditions: dict[str, Value], file: Path, where: str
+    spec: StudySpec, table: Cells, model: str, dataset: str, conditions: dict[str, Value], folder: Path, where: str
 ) -> Cell:
     settings = {
         **spec.study.settings, **spec.models[model], **spec.datasets[dataset], **table.settings,
@@ -342,24 +304,19 @@ def _cell(
     }  # fmt: skip
     if "dataset" not in settings:
         raise SpecError(f"{where}: the data set {dataset!r} has no dataset")
-    free = {name: str(value) for name, value in conditions.items() if name not in OPTIONS}
-    used = set[str]()
-
-    def filled(text: str) -> str:
-        used.update(places := _PLACE.findall(text))
-        if missing := next((place for place in places if place not in free), None):
-            raise SpecError(f"{where}: {text!r} has a place {{{missing}}} for a condition that isn't given")
-        return _PLACE.sub(lambda place: free[place.group(1)], text)
-
-    architectures = tuple(
-        each if each.startswith("agent:") else _beside(filled(each), file.parent) for each in table.architectures
-    )
-    settings["dataset"] = filled(str(settings["dataset"]))
-    if unused := next((name for name in free if name not in used), None):
-        raise SpecError(
-            f"{where}: the condition {unused!r} is no option of a run, and no data set or architecture has {{{unused}}}"
-        )
-    options = replace(_options(settings, file.parent, where), architectures=architectures, questions=table.n)
+    names = [settings["dataset"], *table.architectures]
+    for condition, value in conditions.items():
+        if condition in OPTIONS:
+            continue
+        place = f"{{{condition}}}"
+        if not any(place in name for name in names):
+            said = f"the condition {condition!r} is no option of a run, and no data set or architecture has {place}"
+            raise SpecError(f"{where}: {said}")
+        names = [name if name.startswith("agent:") else name.replace(place, str(value)) for name in names]
+    settings["dataset"], *architectures = names
+    options = _options(settings, folder, where)
+    beside = [each if each.startswith("agent:") else _beside(each, folder) for each in architectures]
+    options = replace(options, architectures=tuple(beside), questions=table.n)
     cell = Cell("", table.name, model, dataset, conditions, table.stage, table.exploratory, options, table.report)
     return replace(cell, name=_UNFIT.sub("-", "-".join([table.name, dataset, model, *cell.conditions_shown])))
 

@@ -24,12 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.call_costs import priced, read_calls
-from rewoo_bench.analysis.pairs import (
-    ALPHA,
-    Pair,
-    paired,
-    way_round,
-)
+from rewoo_bench.analysis.pairs import ALPHA, Pair, paired, way_round
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
@@ -56,8 +51,6 @@ BOTH_ANSWERED, PER_RIGHT = ", both answered", " a right answer"
 _KEY = ["example_id", "trial"]
 _SCORES = ("exact_match", "judged_correct", "objectives_right")
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
-MEASURES = (*_SCORES, *_MEANS, "unanswered", "in loops", "flips")
-"""Figures of every run whose rows have what they are made of."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ words of page.md are of it.
     {{table means trials}}                      the means of some cells
     {{table ratios steps,form}}                 ratios of two architectures of some cells, beside the main run's
 
-A place of runs that weren't made says so. The same runs give the same files.
+A place that can't be filled says so while runs are missing. The same runs give the same files.
 """
 
 from __future__ import annotations
@@ -54,17 +54,15 @@ from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.publish import publish
 from rewoo_bench.runs.rows import Rows, estimated
 from rewoo_bench.study import tables
-from rewoo_bench.study.declaration import Study, decides, outcome_name
+from rewoo_bench.study.declaration import Study
 from rewoo_bench.study.drawings import drawings, drawn
 from rewoo_bench.study.outcomes import (
     CONTEXTS,
-    MEASURES,
     ORACLES,
     PAIR,
     StudyResults,
     loops_and_plans,
     main_cells,
-    priced_by,
     read_results,
     with_context,
 )
@@ -74,7 +72,8 @@ from rewoo_bench.text.tables import csv_text, markdown_table
 from rewoo_bench.text.words import counted
 
 PAGE = "page.md"
-NOT_RUN = "(not run)"
+NOT_KNOWN = "(not known)"
+"""What stands in a place that can't be filled while runs of the study are missing."""
 NO_ROWS = "No run has these figures yet."
 _ASKED = ("llm_calls", "total_tokens")
 _MADE = "<!-- made by rewoo-bench study publish -->"
@@ -253,8 +252,8 @@ def filled(results: StudyResults, folder: Path, text: str, path: Path) -> str:
         with suppress(KeyError):
             if made := kinds[kind](of):
                 return made
-        if without := _without_data(results, name):
-            return without
+        if len(results.cells) < len(results.study.cells):
+            return NOT_KNOWN
         near = get_close_matches(name, [*results.figures, *(f"verdict {each}" for each in outcomes)], n=3, cutoff=0.7)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "figures.csv has all names"
         raise SpecError(f"{path}: {{{{{name}}}}}: unknown figure; {hint}")
@@ -297,24 +296,6 @@ def _says(run: Path) -> str:
     return " ".join(compared.verdicts if compared else ())
 
 
-def _without_data(results: StudyResults, name: str) -> str:
-    """What stands in the place of a declared run's figure that isn't there; empty where nothing has such a name."""
-    study, there = results.study, {each.cell.name for each in results.cells}
-    missing = [cell for cell in study.cells if cell.name not in there]
-    kind, _, of = name.partition(" ")
-    if kind in ("range", "asking"):
-        cells = of.partition(" ")[0 if kind == "range" else 2].split(",")
-        return NOT_RUN if {*cells} <= {cell.cells for cell in missing} else ""
-    figure = of if kind in ("verdict", "reached", "n", "about") else name
-    decided = {outcome_name(outcome, cell) for outcome in study.spec.outcomes for cell in missing
-               if decides(outcome, cell)}  # fmt: skip
-    run, _, rest = figure.partition("/")
-    if figure in decided or run in {cell.name for cell in missing}:
-        return NOT_RUN
-    known = {each.rpartition("/")[2] for each in results.figures} | {*MEASURES, *priced_by(study)}
-    return "(unknown)" if run in there and rest.rpartition("/")[2] in known else ""
-
-
 def _asking(results: StudyResults, questions: str, cells: str) -> str:
     """What so many questions of each of some runs take, by the means of those that they have."""
     names = [f"{each.cell.name}/{name}" for each in tables.of_cells(results, cells) for name in each.names]
@@ -323,7 +304,7 @@ def _asking(results: StudyResults, questions: str, cells: str) -> str:
     figures = [[results.figures.get(f"{name}/{what}") for name in names] for what in (*_ASKED, NO_CACHE)]
     known = [[each.estimate for each in own if each is not None] for own in figures]
     if any(len(own) < len(names) for own in known):  # of one question there is no interval
-        return "(unknown)"
+        return NOT_KNOWN
     calls, tokens, usd = (int(questions) * sum(own) for own in known)
     prices = f"{named_tariff(NO_CACHE).model}'s prices without a cache"
     return f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and ${usd / 1000:.2f} at {prices}"

@@ -9,7 +9,6 @@ keep the prompts that they have read.
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,7 @@ from rewoo_bench.runs.manifest import MANIFEST, read_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.system.output import echo
-from rewoo_bench.text.words import counted, duration
+from rewoo_bench.text.words import counted
 
 _MOST_COPIES = 8  # of a local model; more architectures share their prefix caches
 _MOST_IN_VAIN = 3  # rounds in a row without an answer, before a run is left to a later session
@@ -47,7 +46,7 @@ DECLARED_N = "declared_n"
 
 @dataclass(frozen=True)
 class SessionChoices:
-    """What each session of a study may choose; none of it changes an answer. Raises `UsageError`."""
+    """What each session of a study may choose; none of it changes an answer."""
 
     n: int | None = None
     """Most questions of a run, below what the study declares."""
@@ -58,10 +57,6 @@ class SessionChoices:
     study_cost: float | None = None
     """Most US dollars of all runs of the study in all sessions."""
     say: Callable[[str], None] = lambda line: echo(line, err=True)
-
-    def __post_init__(self) -> None:
-        if self.study_cost is not None and not 0 < self.study_cost < math.inf:
-            raise UsageError(f"--study-cost {self.study_cost:g}: expected dollars, a number above 0")
 
 
 @dataclass
@@ -102,8 +97,7 @@ class _Session:
         self._folder = folder
         self._choices = choices
         self._resumed = set[str]()
-        self._started = self._said = time.monotonic()
-        self._answered = 0  # in this session
+        self._said = time.monotonic()
         self._failed: dict[str, str] = {}  # why some answers of a run failed
         self._finished: dict[str, int] = {}  # answers of a run after its last round
         self._in_vain: dict[str, int] = {}  # its last rounds without an answer
@@ -181,7 +175,6 @@ class _Session:
             is_spent = most_usd is not None and outcome.cost_usd >= most_usd
             return None if outcome.was_interrupted else self._is_spent() if is_spent else outcome.reason or "incomplete"
         self.asked[cell.name] = options.questions or limit  # of a killed run more than was known to be asked
-        self._answered += (limit - reached) * len(cell.options.architectures) * cell.options.trials
         return self._failures(cell, outcome)
 
     def _failures(self, cell: Cell, outcome: Outcome) -> str | None:
@@ -234,22 +227,14 @@ class _Session:
         return resumed(folder, {**cell.declared_options, **chosen, "questions": max(limit, reached)})
 
     def _report(self, cell: Cell, cells: Sequence[Cell], *, is_last: bool) -> None:
-        """A line now and then: where the study is, and how long it will take."""
+        """A line now and then: where the study is."""
         if not is_last and time.monotonic() - self._said < _SECONDS_A_LINE:
             return
         self._said = time.monotonic()
-        left = sum(
-            max(0, self.wanted[each.name] - self.asked[each.name])
-            * len(each.options.architectures)
-            * each.options.trials
-            for each in cells
-            if each.name not in self.end.unfinished
-        )
+        open_ = [each.name for each in cells if each.name not in self.end.unfinished]
+        left = sum(max(0, self.wanted[name] - self.asked[name]) for name in open_)
         where = f"{cell.name}: {self.asked[cell.name]:,} of {counted(self.wanted[cell.name], 'question')}"
-        if left and self._answered:
-            seconds = left * (self._said - self._started) / self._answered
-            where += f"; {counted(left, 'answer')} of all runs left, {duration(seconds)} to go"
-        self._choices.say(where)
+        self._choices.say(where + (f"; {left:,} left in all runs of this stage" if left else ""))
 
 
 async def spent_by(folder: Path) -> Spent:

@@ -7,26 +7,21 @@ for each in await study_status(study, study.cells, Path("results/local/study")):
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
-from rewoo_bench.config.names import file_names
 from rewoo_bench.config.specs import AGENT_NAME
 from rewoo_bench.errors import DataError, JournalError, RewooBenchError
 from rewoo_bench.evaluation.inputs import RunInputs, read_run_inputs
 from rewoo_bench.evaluation.run import dry_run
 from rewoo_bench.runs.folder import QUESTIONS_FILE, load
 from rewoo_bench.runs.manifest import LOOSE, MANIFEST, Manifest, changed_values, read_manifest
-from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.runs.rows import common_error, left_out
 from rewoo_bench.study.declaration import Cell, Study
 from rewoo_bench.study.rounds import asked_of, is_free, spent_by, what_changed
-from rewoo_bench.text.redaction import redact_settings
 from rewoo_bench.text.tables import text_table
 from rewoo_bench.text.words import counted
 
@@ -80,7 +75,7 @@ async def _status(study: Study, cell: Cell, folder: Path) -> CellStatus:
     asked = max(asked, len(rows) // (len(cell.options.architectures) * cell.options.trials))  # while a round goes on
     try:
         inputs = await read_run_inputs(cell.options)
-        each = await _each(cell, folder, rows, asked, inputs)
+        each = await _of_a_question(cell, folder, rows, asked, inputs)
     except RewooBenchError as error:  # its data or its model isn't here
         return CellStatus(cell, asked, max(asked, cell.options.questions or 0), unreadable=str(error))
     wanted = max(asked, len(inputs.dataset.examples))
@@ -89,22 +84,19 @@ async def _status(study: Study, cell: Cell, folder: Path) -> CellStatus:
         stale = stale or _stale(cell, folder, manifest, inputs)
     failed = rows[left_out(rows)] if len(rows) else rows
     calls, hours, dollars = (amount if amount is None else left * amount for amount in each)
-    exploratory, most_common = why_exploratory(study, cell, manifest), common_error(failed) if len(failed) else ""
-    return CellStatus(
-        cell, asked, wanted, calls, hours, dollars, stale, exploratory, failed=len(failed), common_error=most_common
-    )
+    most_common = common_error(failed) if len(failed) else ""
+    exploratory = why_exploratory(study, cell, manifest)
+    return CellStatus(cell, asked, wanted, calls, hours, dollars, stale, exploratory, None, len(failed), most_common)
 
 
-class _Each(NamedTuple):
-    """What a question of a run takes, of all its architectures and trials."""
-
-    calls: float | None
-    hours: float | None
-    dollars: float | None
+_Amounts = tuple[float | None, float | None, float | None]  # calls, hours and dollars
 
 
-async def _each(cell: Cell, folder: Path, rows: pd.DataFrame, asked: int, inputs: RunInputs) -> _Each:
-    """By the questions so far, else by a dry run. Raises `RewooBenchError`."""
+async def _of_a_question(cell: Cell, folder: Path, rows: pd.DataFrame, asked: int, inputs: RunInputs) -> _Amounts:
+    """What a question takes of all architectures and trials, by those so far, else by a dry run.
+
+    Raises `RewooBenchError`.
+    """
     free = 0.0 if is_free(cell.options) else None
     answered = rows[~left_out(rows)] if len(rows) else rows
     if len(answered):
@@ -112,25 +104,23 @@ async def _each(cell: Cell, folder: Path, rows: pd.DataFrame, asked: int, inputs
             spent = await spent_by(folder)
             dollars = None if spent.unpriced else spent.cost_usd / asked
         except (DataError, JournalError):  # a published copy has no journal
-            dollars = float(answered["cost_usd"].sum()) / asked if answered["cost_usd"].notna().all() else None
+            dollars = None
         of_a_question = len(cell.options.architectures) * cell.options.trials / len(answered)
         calls, seconds = (float(answered[name].sum()) * of_a_question for name in ("llm_calls", "latency_s"))
-        return _Each(calls, seconds / 3600, free if dollars is None else dollars)
+        return calls, seconds / 3600, free if dollars is None else dollars
     if any(each.spec.runner == AGENT_NAME for each in inputs.architectures):
-        return _Each(None, None, free)
+        return None, None, free
     tried = min(_TRIED, len(inputs.dataset.examples))
     estimates = await dry_run(replace(cell.options, questions=tried))
     costs = [each.cost_usd for each in estimates]
     dollars = free if None in costs else sum(cost or 0.0 for cost in costs) / tried
-    return _Each(sum(each.llm_calls for each in estimates) / tried, None, dollars)
+    return sum(each.llm_calls for each in estimates) / tried, None, dollars
 
 
 def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str | None:
     """Why a run decides no outcome: it was declared so, or was begun before what the study declares now."""
-    other = manifest and cell.name in study.declared and _differing_option(study.declared[cell.name], manifest)
-    otherwise = f"{OPTIONS[other].flag} isn't as declared" if other else None
     if cell.exploratory:
-        return "declared as exploratory" + (f", {otherwise}" if otherwise else "")
+        return "declared as exploratory"
     if manifest is None:
         return None
     if manifest.study is None:
@@ -138,27 +128,7 @@ def why_exploratory(study: Study, cell: Cell, manifest: Manifest | None) -> str 
     if manifest.study.get("sha256") != study.sha256:
         return "begun before the study was changed"
     declared = study.spec.study.declared
-    if declared and str(manifest.started_at) < str(declared):
-        return "begun before the study was declared"
-    return otherwise
-
-
-def _differing_option(declared: RunOptions, manifest: Manifest) -> str | None:
-    """The first option that changes answers and differs between a run and what was declared, as with `--set`.
-
-    Models, and files of the same data set, may differ: the page names the model, and a file's name says nothing.
-    """
-    options = file_names(redact_settings(json.loads(json.dumps(declared.as_json(), default=str))))
-    recorded = file_names(manifest.options)
-    free = {"architectures", "questions", "ids", "corpus", "failed_in", "wrong_in", "llama_server", "price", "prices"}
-    for name in filter(recorded.__contains__, options):
-        values = [options[name], recorded[name]]
-        if name == "dataset":  # `hotpotqa=dev.json?objectives=2`
-            values = [(re.split("[=?]", str(each))[0], str(each).partition("?")[2]) for each in values]
-        is_free = name in free or name.endswith("model") or not OPTIONS[name].role.resume
-        if not is_free and values[0] != values[1]:
-            return str(name)
-    return None
+    return "begun before the study was declared" if declared and str(manifest.started_at) < str(declared) else None
 
 
 def _stale(cell: Cell, folder: Path, manifest: Manifest, inputs: RunInputs) -> str | None:
@@ -176,21 +146,13 @@ def status_text(found: Sequence[CellStatus]) -> str:
     if lacking:
         cells = [["run", "questions", "calls left", "hours left", "$ left"]]
         for each in lacking:
-            elsewhere = "not here" if each.unreadable else ""
             left = [
-                (elsewhere or none) if amount is None else shown.format(amount)
-                for shown, amount, none in (
-                    ("{:,.0f}", each.calls_left, "an agent's"),
-                    ("{:,.1f}", each.hours_left, "not begun"),
-                    ("{:,.2f}", each.dollars_left, "no price"),
-                )
+                ("not here" if each.unreadable else none) if amount is None else shown.format(amount)
+                for (_, shown, none), amount in zip(_LEFT, _amounts(each), strict=True)
             ]
             cells.append([each.cell.name, f"{each.asked:,} of {each.wanted:,}", *left])
-        lines += [_total(found), "", *text_table(cells)]
-    for why in dict.fromkeys(each.unreadable for each in found if each.unreadable):  # often the same of many runs
-        first, *others = (each.cell.name for each in found if each.unreadable == why)
-        named = f"{first} and {counted(len(others), 'other run')}" if others else first
-        lines.append(f"can't be asked here: {named}: {why}")
+        lines += [_total(lacking, len(found)), "", *text_table(cells)]
+    lines += [f"can't be asked here: {each.cell.name}: {each.unreadable}" for each in found if each.unreadable]
     for each in found:
         if each.failed:
             why = f"; most common error: {each.common_error}" if each.common_error else ""
@@ -200,18 +162,23 @@ def status_text(found: Sequence[CellStatus]) -> str:
     return "\n".join([*lines, *(f"exploratory: {each.cell.name}: {each.exploratory}" for each in changed)])
 
 
-def _total(found: Sequence[CellStatus]) -> str:
+_LEFT = (
+    ("calls", "{:,.0f}", "an agent's"),
+    ("hours one after the other", "{:,.1f}", "not begun"),
+    ("dollars", "{:,.2f}", "no price"),
+)
+"""What the rest of a run takes: its name in the total, its form, and what stands where it isn't known."""
+
+
+def _amounts(of: CellStatus) -> _Amounts:
+    return of.calls_left, of.hours_left, of.dollars_left
+
+
+def _total(lacking: Sequence[CellStatus], runs: int) -> str:
     """What all runs lack, and of how many of them that isn't known."""
-    lacking = [each for each in found if each.wanted > each.asked]
-    said, unknown = [], []
-    for name, shown, amounts in (
-        ("calls", "{:,.0f} calls", [each.calls_left for each in lacking]),
-        ("dollars", "${:,.2f}", [each.dollars_left for each in lacking]),
-        ("hours", "{:,.1f} hours one after the other", [each.hours_left for each in lacking]),
-    ):
+    said = []
+    for (name, shown, _), amounts in zip(_LEFT, zip(*map(_amounts, lacking), strict=True), strict=True):
         known = [amount for amount in amounts if amount is not None]
-        said += [shown.format(sum(known))] if known else []
-        unknown += [f"{name} of {counted(len(amounts) - len(known), 'run')}"] if len(known) < len(amounts) else []
-    total = f"{len(lacking)} of {len(found)} runs lack questions"
-    total += f": {', '.join(said)}" if said else ""
-    return total + (f"; not known: {', '.join(unknown)}" if unknown else "")
+        of = f" in {len(known)} of them" if len(known) < len(amounts) else ""
+        said += [f"{shown.format(sum(known))} {name}{of}"] if known else []
+    return f"{len(lacking)} of {runs} runs lack questions" + (f": {', '.join(said)}" if said else "")
