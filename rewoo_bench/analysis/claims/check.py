@@ -23,7 +23,6 @@ aren't in their papers' form.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import textwrap
 from collections import Counter
@@ -40,7 +39,7 @@ from rewoo_bench.config.names import REPLAY
 from rewoo_bench.errors import UsageError
 from rewoo_bench.text.escaping import plain_markdown
 from rewoo_bench.text.json_text import with_finite_numbers
-from rewoo_bench.text.tables import text_table
+from rewoo_bench.text.tables import markdown_table, text_table
 from rewoo_bench.text.words import counted
 
 TOO_SMALL: ClaimVerdict = "not tested at this scale"
@@ -57,15 +56,17 @@ def needed(claim: Claim) -> str:
     measure = claim.measure
     parts = [f"run --arch {shlex.quote(','.join(measure.architectures()))} --dataset {_dataset(claim)}"]
     parts += [f"{name} with {counted(count, 'exemplar')}" for name, count in claim.on.exemplars.items()]
-    parts += [measure.kind.also_needs, "" if measure.serves_oracle() else _REAL]
-    return "; ".join(filter(None, parts))
+    parts += ["and the same without failing tools"] if measure.name == "change" else []
+    parts += [] if measure.serves_oracle() else [_REAL]
+    return "; ".join(parts)
 
 
 def _dataset(claim: Claim) -> str:
     """The data set, as `--dataset` takes it, with the flags that it needs; PASSAGES stands for the pages to search."""
     on = claim.on
     if "chain" in on.data:
-        return f"'chain?hops={on.least_steps or 1}..8' --max-steps 15 -n {claim.measure.kind.chain_questions}"
+        questions = 240 if claim.measure.name == "curvature" else 96
+        return f"'chain?hops={on.least_steps or 1}..8' --max-steps 15 -n {questions}"
     name = next(iter(on.data), "sample")
     found = f"'{name}?objectives=3'" if on.joined else name
     found += " --corpus PASSAGES" if name == "triviaqa" else ""
@@ -221,12 +222,11 @@ ClaimsFormat = Literal["terminal", "markdown", "json"]
 _MARK = "*"
 _ORACLE = f"{_MARK} with the oracle, which makes no mistakes: the architecture's cost without the errors of a model."
 _BY_CONSTRUCTION = "By construction: the architecture's design decides it, so the figure tests our code, not the claim."
-_ROWS = "Figures are over the questions that didn't fail"
-_UNCUT = ", and those about chains leave out what a limit cut off, which compare counts"
-_INTERVALS = "Intervals are 95%, and none is adjusted for the number of claims."
-_EACH = " (one about two data sets counts as two)"
+_FIGURES = (
+    "Intervals are 95%, and none is adjusted for the number of claims. Figures are over the questions that didn't "
+    "fail; those about chains leave out what a limit cut off, which compare counts."
+)
 _WIDTH = 80
-_BAR, _ESCAPED_BAR = re.compile(r"(?<!\\)\|"), r"\\|"
 
 
 def render_claims(
@@ -245,13 +245,10 @@ def render_claims(
     groups: dict[str, list[Finding]] = {}  # by the data that they are about
     for finding in findings:
         groups.setdefault(finding.claim.about, []).append(finding)
-    all_of = counted(len(findings), "claim") + (_EACH if len(groups) > 1 else "")
-    notes = [f"{all_of}: {', '.join(f'{counts[name]} {name}' for name in VERDICTS if counts[name])}. {_INTERVALS}"]
-    if decided := [finding.decided for finding in findings if finding.decided]:
-        is_cut = any(figure.data == "chain" and figure.left_out for figure in decided)
-        notes[0] += f" {_ROWS}{_UNCUT if is_cut else ''}."
+    of_each = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
+    notes = [f"{counted(len(findings), 'claim')}: {of_each}. {_FIGURES}"]
     if any(finding.decided and finding.decided.oracle for finding in findings):
-        notes.append(f"\\{_ORACLE}" if form == "markdown" else _ORACLE)
+        notes.append(_ORACLE)
     if any(RARE in ours(finding) for finding in findings):
         notes.append(f"{OF_RARE}.")
     if counts["by construction"]:
@@ -261,7 +258,7 @@ def render_claims(
         for about, own in groups.items():
             here, missing = _parted(own, everything)
             parts += [f"## {about}", _markdown_table(here), plain_markdown(missing)]
-        return "\n\n".join([*filter(None, parts), *notes])
+        return "\n\n".join([*filter(None, parts), *map(plain_markdown, notes)])
     parts = ["\n".join(textwrap.wrap(note, _WIDTH)) for note in notes]
     overview = [
         [finding.claim.id, verdict_shown(finding), finding.claim.claimed, ours(finding)]
@@ -271,7 +268,6 @@ def render_claims(
     ]
     if overview:
         parts.append("\n".join(text_table([["claim", "verdict", "claimed", "ours [95%], n"], *overview], left=True)))
-        parts += ["\n".join(_wrapped(line, 0)) for line in map(_footnote, findings) if line and not details]
     if not details:
         parts.append("What each claim says, which run decided and why, and what to run for the others: --details")
         return "\n\n".join(parts)
@@ -335,19 +331,12 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 def _markdown_table(findings: Sequence[Finding]) -> str:
     """A line for each claim."""
-    if not findings:
-        return ""
     rows = [["claim", "source", "claimed", "ours [95%], n", "verdict", "run", "also", "note"]]
     for each in findings:
-        shown = verdict_shown(each)
-        verdict = f"**{shown.removesuffix(_MARK)}**" + (rf"\{_MARK}" if shown.endswith(_MARK) else "")
-        why = "; ".join(filter(None, [plain_markdown(_why(each)), each.claim.note]))
-        rows.append(
-            [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict, plain_markdown(run_of(each)),
-             also(each), why]
-        )  # fmt: skip
-    rows.insert(1, ["---"] * len(rows[0]))
-    return "\n".join(f"|{'|'.join(_BAR.sub(_ESCAPED_BAR, cell) for cell in row)}|" for row in rows)
+        why = "; ".join(filter(None, [_why(each), each.claim.note]))
+        cells = [each.claim.says, sources(each), each.claim.claimed, ours(each), verdict_shown(each), run_of(each)]
+        rows.append([*cells, also(each), why])
+    return "\n".join(markdown_table(rows)) if findings else ""
 
 
 def ours(finding: Finding, unit: str = "") -> str:
@@ -357,19 +346,6 @@ def ours(finding: Finding, unit: str = "") -> str:
         return ""
     measured = figure.measured.partition(" [")[0] if finding.claim.by_construction else figure.measured
     return f"{f'{measured} {unit}'.rstrip()}, n = {figure.interval.n:,}"
-
-
-def _footnote(finding: Finding) -> str:
-    """What a figure counts that `compare` doesn't, or why it isn't the claimed one though it holds by construction."""
-    claim, figure = finding.claim, finding.decided
-    if figure is None or claim.number is None:
-        return ""
-    if claim.measure.column in ("plan_steps", "own_calls"):
-        return f"{claim.id}: {claim.note}"
-    if finding.verdict != "by construction":
-        return ""
-    shown, claimed = (claim.measure.show(value) for value in (figure.interval.estimate, claim.number))
-    return f"{claim.id}: {shown} in place of {claimed}: {claim.note}" if shown != claimed else ""
 
 
 def verdict_shown(finding: Finding) -> str:

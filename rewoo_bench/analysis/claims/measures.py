@@ -4,20 +4,19 @@
 
 A measure gives an interval of `rewoo_bench.analysis.stats.paired`, paired by question, or None where the run group
 lacks an architecture or a column. A pair is left out where the infrastructure failed either row (runs/rows.py).
-`MEASURES` has them all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from rewoo_bench.analysis.claims.run_groups import (
     CLAIM_COLUMNS,
@@ -108,19 +107,16 @@ def _shows_cost(group: RunGroup, name: str) -> bool:
     return group.data == "chain" and name not in SHARES
 
 
-def _known_column(name: str) -> str:
-    if name not in CLAIM_COLUMNS:
-        raise ValueError(unknown("column", name, CLAIM_COLUMNS))
-    return name
-
-
-def _known_measure(name: str) -> str:
-    if name not in MEASURES:
-        raise ValueError(unknown("measure", name, MEASURES))
-    return name
-
-
-_Column = Annotated[str, AfterValidator(_known_column)]
+MeasureName = Literal["ratio", "saving", "difference", "mean", "curvature", "ratio_trend", "change"]
+"""
+    ratio         mean(column of `of`) / mean(column of `to`)
+    saving        1 - ratio: the share by which `of` takes less than `to`
+    difference    mean(column of `of`) - mean(column of `minus`), in points where the column is a share
+    mean          mean(column of `of`)
+    curvature     the quadratic term's share of the growth with look-ups, 0 for linear growth; for the chain data set
+    ratio_trend   growth of a question's ratio, `of` / `to`, with one look-up more; for the chain data set
+    change        mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`
+"""
 
 
 class Measure(BaseModel):
@@ -128,31 +124,26 @@ class Measure(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, AfterValidator(_known_measure)]
-    column: _Column
+    name: MeasureName
+    column: str
     of: str
     """The architecture that is measured."""
     to: str = ""
     minus: str = ""
     """The architecture that it is compared with, by a ratio or by a difference."""
-    against: _Column | None = None
+    against: str | None = None
     """The column of `to`, where it isn't `column`."""
-    among: _Column | None = None
+    among: str | None = None
     """A column of yes or no: only the questions count where it is yes."""
 
     @model_validator(mode="after")
-    def _has_its_parameters(self) -> Measure:
-        given = self.model_fields_set - {"name", "column", "of"}
-        for key in [*self.kind.needs, *sorted(given)]:
-            if key not in given:
-                raise ValueError(f"the measure {self.name!r} needs the key {key!r}")
-            if key not in self.kind.needs and key != self.kind.may_have:
-                raise ValueError(f"the measure {self.name!r} takes no key {key!r}")
+    def _has_what_it_needs(self) -> Measure:
+        if strange := self.columns() - CLAIM_COLUMNS:
+            raise ValueError(unknown("column", min(strange), CLAIM_COLUMNS))
+        needs = {"ratio": "to", "saving": "to", "ratio_trend": "to", "difference": "minus"}.get(self.name)
+        if needs and not getattr(self, needs):
+            raise ValueError(f"the measure {self.name!r} needs the key {needs!r}")
         return self
-
-    @property
-    def kind(self) -> MeasureKind:
-        return MEASURES[self.name]
 
     def architectures(self) -> list[str]:
         """The architectures that a run must have."""
@@ -172,117 +163,96 @@ class Measure(BaseModel):
     def show(self, value: float) -> str:
         """A value in the measure's unit, without the `suffix`."""
         is_share = self.column in SHARES
-        match self.kind.unit:
-            case "share":
+        match self.name:
+            case "saving" | "curvature":
                 return f"{100 * value:.1f}%"
-            case "times":
+            case "ratio":
                 return f"{value:.2f}"
-            case "a look-up":
+            case "ratio_trend":
                 return f"{value:+.3f}"
             case "mean":  # a band may reach below 0
                 return f"{100 * max(value, 0):.1f}%" if is_share else f"{value:,.2f}"
-            case "difference":
+            case "difference" | "change":
                 return f"{100 * value:+.1f}" if is_share else f"{value:+,.2f}"
 
     @property
     def suffix(self) -> str:
         """The unit, printed after a value."""
-        if self.kind.unit == "a look-up":
+        if self.name == "ratio_trend":
             return " a look-up"
-        return " points" if self.kind.unit == "difference" and self.column in SHARES else ""
+        return " points" if self.name in ("difference", "change") and self.column in SHARES else ""
 
     @property
     def counted(self) -> str:
         """What a value counts, where neither a sign nor the `suffix` says it: `times the total tokens of rewoo`."""
         column = (self.against or self.column).replace("_", " ")
-        if self.kind.unit == "times":
+        if self.name == "ratio":
             return f"times the {column} of {self.to}"
-        return column if self.kind.unit in ("mean", "difference") and self.column not in SHARES else ""
+        return column if self.name in ("mean", "difference", "change") and self.column not in SHARES else ""
 
     def measure(self, group: RunGroup, groups: Sequence[RunGroup]) -> Interval | None:
         """The estimate with its 95% interval; `groups` are all run groups, for measures that compare several."""
-        rows = self.kind.rows(self, group, groups)
-        interval = self.kind.interval(self, rows) if rows else None
+        rows = self._rows(group, groups)
+        interval = self.interval(rows) if rows else None
         return None if interval is None or math.isnan(interval.estimate) else interval
 
-
-# The columns that measures are computed from.
-
-
-def _both(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> CommonRows | None:
-    """Of the other architecture, and of `of`."""
-    other = (group, measure.to or measure.minus, measure.against or measure.column)
-    return common_rows(other, (group, measure.of, measure.column))
-
-
-def _own(measure: Measure, group: RunGroup, _: Sequence[RunGroup]) -> CommonRows | None:
-    """Of `of`, and those that say which rows count."""
-    columns = (measure.column, measure.among or measure.column)
-    return common_rows(*((group, measure.of, column) for column in columns))
-
-
-def _changed(measure: Measure, group: RunGroup, groups: Sequence[RunGroup]) -> CommonRows | None:
-    """Without and with failing tools, of `of` and of `minus`."""
-    for other in (each for each in groups if each.base == group.base and not each.failure_rate):
-        wanted = [(each, name, measure.column) for name in measure.architectures() for each in (other, group)]
-        if rows := common_rows(*wanted):
-            return rows
-    return None
-
-
-# The measures, of these columns.
-
-
-def _ratio(_: Measure, both: CommonRows) -> Interval | None:
-    has_some = all(map(np.any, both.columns))
-    return ratio_of_means(*both.columns, clusters=both.clusters) if has_some else None
-
-
-def _saving(measure: Measure, both: CommonRows) -> Interval | None:
-    ratio = _ratio(measure, both)
-    return ratio and replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
-
-
-def _difference(measure: Measure, both: CommonRows) -> Interval:
-    a, b = both.columns
-    if measure.column in YES_OR_NO:
-        interval = difference_of_proportions(a, b, clusters=both.clusters)
-        return Tested(**asdict(interval), p=mcnemar_exact(a, b, both.clusters).p)
-    return difference_of_means(a, b, ends=_ends(measure.column), clusters=both.clusters)
-
-
-def _ends(column: str) -> tuple[float, float] | None:
-    """The ends of a score's scale; an amount has none."""
-    return (0.0, 1.0) if column in SHARES else None
-
-
-def _change(measure: Measure, rows: CommonRows) -> Interval:
-    if not measure.minus:
-        return _difference(measure, rows)
-    clean, failing, clean_minus, failing_minus = rows.columns
-    return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
-
-
-def _mean(measure: Measure, rows: CommonRows) -> Interval | None:
-    if measure.among:
-        rows = rows.only(rows.columns[1] == 1)
-    if not len(rows.columns[0]):
+    def _rows(self, group: RunGroup, groups: Sequence[RunGroup]) -> CommonRows | None:
+        """The columns that the measure is computed from."""
+        own = group, self.of, self.column
+        if self.name in ("mean", "curvature"):  # with those that say which rows count
+            return common_rows(own, (group, self.of, self.among or self.column))
+        if self.name != "change":
+            return common_rows((group, self.to or self.minus, self.against or self.column), own)
+        for other in (each for each in groups if each.base == group.base and not each.failure_rate):
+            # without and with failing tools, of `of` and of `minus`
+            wanted = [(each, name, self.column) for name in self.architectures() for each in (other, group)]
+            if rows := common_rows(*wanted):
+                return rows
         return None
-    if measure.column in YES_OR_NO:
-        return proportion(rows.columns[0], clusters=rows.clusters)
-    return mean_of(rows.columns[0], ends=_ends(measure.column), clusters=rows.clusters)
 
+    def interval(self, rows: CommonRows) -> Interval | None:
+        """The measure of its columns."""
+        first, *others = rows.columns
+        match self.name:
+            case "ratio" | "saving":
+                if not all(map(np.any, rows.columns)):
+                    return None
+                ratio = ratio_of_means(first, others[0], clusters=rows.clusters)
+                if self.name == "ratio":
+                    return ratio
+                return replace(ratio, estimate=1 - ratio.estimate, low=1 - ratio.high, high=1 - ratio.low)
+            case "mean":
+                if self.among:
+                    rows = rows.only(others[0] == 1)
+                if not len(rows.columns[0]):
+                    return None
+                if self.column in YES_OR_NO:
+                    return proportion(rows.columns[0], clusters=rows.clusters)
+                return mean_of(rows.columns[0], ends=self._ends, clusters=rows.clusters)
+            case "difference" | "change":
+                return self._difference(rows)
+            case "curvature":
+                return None if rows.steps is None else curvature(*averaged(rows.clusters, rows.steps, first))
+            case "ratio_trend":
+                if rows.steps is None:
+                    return None
+                steps, below, above = averaged(rows.clusters, rows.steps, first, others[0])
+                return trend(steps[below > 0], above[below > 0] / below[below > 0])
 
-def _curvature(_: Measure, rows: CommonRows) -> Interval | None:
-    return None if rows.steps is None else curvature(*averaged(rows.clusters, rows.steps, rows.columns[0]))
+    def _difference(self, rows: CommonRows) -> Interval:
+        if len(rows.columns) == 4:  # of two changes
+            clean, failing, clean_minus, failing_minus = rows.columns
+            return difference_of_means(failing_minus - clean_minus, failing - clean, clusters=rows.clusters)
+        a, b = rows.columns
+        if self.column in YES_OR_NO:
+            interval = difference_of_proportions(a, b, clusters=rows.clusters)
+            return Tested(**asdict(interval), p=mcnemar_exact(a, b, rows.clusters).p)
+        return difference_of_means(a, b, ends=self._ends, clusters=rows.clusters)
 
-
-def _ratio_trend(_: Measure, both: CommonRows) -> Interval | None:
-    if both.steps is None:
-        return None
-    steps, below, above = averaged(both.clusters, both.steps, *both.columns)
-    divisible = below > 0
-    return trend(steps[divisible], above[divisible] / below[divisible])
+    @property
+    def _ends(self) -> tuple[float, float] | None:
+        """The ends of a score's scale; an amount has none."""
+        return (0.0, 1.0) if self.column in SHARES else None
 
 
 def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
@@ -293,38 +263,4 @@ def where_answered(measure: Measure, group: RunGroup) -> Interval | None:
         return None
     kept = np.logical_and(*found.columns[2:])
     both = replace(found.only(kept), columns=tuple(column[kept] for column in found.columns[:2]))
-    return None if kept.all() else measure.kind.interval(measure, both)
-
-
-@dataclass(frozen=True, slots=True)
-class MeasureKind:
-    """How a measure is computed, its unit, and the keys that it takes beside `column` and `of`."""
-
-    interval: Callable[[Measure, CommonRows], Interval | None]
-    """Of the measure and its columns."""
-    unit: Literal["times", "share", "difference", "mean", "a look-up"]
-    needs: tuple[str, ...] = ()
-    may_have: str = ""
-    rows: Callable[[Measure, RunGroup, Sequence[RunGroup]], CommonRows | None] = _both
-    also_needs: str = ""
-    """Further runs that the measure needs, for the line that says what to run."""
-    chain_questions: int = 96
-    """Number of questions of the chain data set that decides a claim."""
-
-
-MEASURES: dict[str, MeasureKind] = {
-    # mean(column of `of`) / mean(column of `to`)
-    "ratio": MeasureKind(_ratio, "times", ("to",), "against"),
-    # 1 - ratio: the share by which `of` takes less than `to`
-    "saving": MeasureKind(_saving, "share", ("to",), "against"),
-    # mean(column of `of`) - mean(column of `minus`), in points where the column is a share
-    "difference": MeasureKind(_difference, "difference", ("minus",)),
-    # mean(column of `of`)
-    "mean": MeasureKind(_mean, "mean", (), "among", _own),
-    # the quadratic term's share of the growth with look-ups, 0 for linear growth; for the chain data set
-    "curvature": MeasureKind(_curvature, "share", rows=_own, chain_questions=240),
-    # growth of a question's ratio, `of` / `to`, with one look-up more; for the chain data set
-    "ratio_trend": MeasureKind(_ratio_trend, "a look-up", ("to",)),
-    # mean(column of `of`) with failing tools - without; given `minus`, less the same change of `minus`
-    "change": MeasureKind(_change, "difference", (), "minus", _changed, "and the same without failing tools"),
-}
+    return None if kept.all() else measure.interval(both)

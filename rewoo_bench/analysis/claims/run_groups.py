@@ -29,7 +29,7 @@ from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, load, read_table
-from rewoo_bench.runs.manifest import MANIFEST, ArchitectureFacts, Manifest, no_run, read_manifest
+from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest, read_manifest
 from rewoo_bench.runs.options import options_that
 from rewoo_bench.runs.rows import MODELS, Rows, left_out
 
@@ -188,18 +188,15 @@ def chain_shape(rows: pd.DataFrame) -> tuple[pd.Series[float], pd.Series[bool]]:
 
 def gather(*runs: str | Path) -> list[RunGroup]:
     """The run groups of these run folders, in their order. Raises `DataError`."""
-    folders = []
-    for run in dict.fromkeys(map(Path, runs)):
-        if not (run / MANIFEST).is_file():
-            raise no_run(run, MANIFEST)
-        folders.append(run)
+    folders = list(dict.fromkeys(map(Path, runs)))
     groups: list[RunGroup] = []
     where = os.path.commonpath([folder.resolve().parent for folder in folders]) if folders else ""
     for folder in folders:
         new = _run_group(folder, folder.resolve().relative_to(where).as_posix(), read_manifest(folder))
-        same = ("base", "ids", "failure_rate", "failure_mode")
         for position, each in enumerate(groups):
-            alike = all(getattr(each, name) == getattr(new, name) for name in same)
+            alike = all(
+                getattr(each, name) == getattr(new, name) for name in ("base", "ids", "failure_rate", "failure_mode")
+            )
             if alike and not set(each.architectures) & set(new.architectures):
                 groups[position] = replace(each, architectures={**each.architectures, **new.architectures})
                 break
