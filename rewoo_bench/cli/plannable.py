@@ -8,10 +8,9 @@ from tempfile import TemporaryDirectory
 
 import anyio
 import click
-import pandas as pd
 
 from rewoo_bench.analysis.plannable import tables
-from rewoo_bench.analysis.plannable.run import plannable, value_rows
+from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.command import DONE
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.cli.import_run import tell
@@ -33,12 +32,9 @@ from rewoo_bench.text.tables import csv_text
               help="Output format: tables, or ratios as rows.")
 @click.option("--calls", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a row for each tool call here (CSV): kinds of its values, its choice, what it copies from.")
-@click.option("--values", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write a row for each value of a tool call here (CSV): its kind, and where a copied one stands.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.png|svg",
               help="Draw a figure here: dollars of a plan, divided by the loop's, under each price.")
-def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, values: Path | None,
-                      plot: Path | None) -> int:
+def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path | None, plot: Path | None) -> int:
     """Which results of a run's loops a model had to read, and what a plan would have cost, by the law of plan and loop.
 
     No model is asked. Where a planner of the run answered the same questions, what it took is shown instead.
@@ -53,17 +49,14 @@ def plannable_command(run: Path, prices: tuple[str, ...], form: str, calls: Path
     how many of them a plan made beforehand would have stopped.
     """
     code = DONE
-    rows_of_values: list[dict[str, object]] = []
-    keep = (lambda task: rows_of_values.extend(value_rows(task))) if values else None
     with TemporaryDirectory(prefix="rewoo-bench-") as folder:
         if are_traces(run):
             imported = anyio.run(partial(import_run, [run], Path(folder, run.name)))
             run, code = imported.folder, tell(imported, str(run), err=True)
-        found = plannable(run, prices, on_task=keep)
-    for path, table in ((calls, found.calls), (values, pd.DataFrame(rows_of_values))):
-        if path is not None:
-            with replaced(path) as file:
-                file.write(f"{csv_text(table)}\n".encode())
+        found = plannable(run, prices)
+    if calls is not None:
+        with replaced(calls) as file:
+            file.write(f"{csv_text(found.calls)}\n".encode())
     if plot is not None:
         from rewoo_bench.report.plots.planned import save_planned  # matplotlib
 

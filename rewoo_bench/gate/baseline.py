@@ -70,7 +70,6 @@ class BaselineLine(NamedTuple):
     """None where the question failed, or no answer was scored."""
     f1: float | None
     stop_reason: str | None
-    broken_plans: int | None
 
 
 def column_of(lines: Sequence[BaselineLine], name: str) -> Floats:
@@ -235,6 +234,5 @@ def _lines(rows: Rows) -> list[BaselineLine]:
         [None if gone or math.isnan(value) else bool(value) for gone, value in zip(lost, right, strict=True)],
         [None if math.isnan(value) else round(float(value), 6) for value in f1],
         ["error" if gone else stop or None for gone, stop in zip(lost, rows["stop_reason"], strict=True)],
-        whole("broken_plans"),
     )
     return sorted(lines, key=lambda line: (line.example_id, line.trial))

@@ -11,7 +11,7 @@ and budgets.py by fixed limits; verdict.py shows the verdict.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewoo_bench.analysis.prices import of_dollars, with_dollars
-from rewoo_bench.analysis.stats.paired import Floats, difference_of_proportions
+from rewoo_bench.analysis.stats.paired import Floats
 from rewoo_bench.analysis.stats.tests import mcnemar_exact
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.gate.baseline import Baseline, BaselineLine, baseline_of, read_baseline
@@ -150,7 +150,7 @@ def _missing_rows(manifest: Manifest, rows: Rows) -> Iterator[Check]:
 # `ACCURACY_MARGIN` and an exact paired test (McNemar's) says that this is no chance, on any number of questions. The
 # tests of all architectures together raise a false alarm less than once in 1 / `FALSE_ALARMS` comparisons of a system
 # with itself. A small fall shows only on many questions, so below `ENOUGH_QUESTIONS` one that may be chance is a
-# warning; above, the interval of the difference decides.
+# warning.
 
 
 ACCURACY_MARGIN = 0.02
@@ -160,60 +160,49 @@ _MOST_NAMED = 3
 def check_against(before: Baseline, now: Baseline, terms: ComparisonTerms, *, oracle: bool) -> Iterator[Check]:
     """Every check of a run against its baseline. `oracle`: an oracle answered the run, or a replay of one."""
     names = sorted({*before.questions, *now.questions})
-    mismatches = {name: list(_incomparable_rows(before, now, name)) for name in names}
-    shared = [each for each in mismatches[names[0]] if all(each in others for others in mismatches.values())]
-    shared += _incomparable_runs(before, now)
-    everything = Group("every architecture", now.dataset.name, now.model)
-    groups = [(everything, shared)]
-    groups += [(now.group(name), [each for each in mismatches[name] if each not in shared]) for name in names]
-    for group, found in groups:
-        for what, text in found:
-            yield Check("not comparable", "fail", group, what, f"not comparable ({what}): {text}")
-        if not shared and not found and group is not everything:
+    if differences := list(_differences(before, now)):
+        text = f"not comparable: {'; '.join(differences[:_MOST_NAMED])}"
+        yield Check("not comparable", "fail", Group("every architecture", now.dataset.name, now.model), "run", text)
+        return
+    for name in names:
+        group = now.group(name)
+        if why := _other_rows(before, now, name):
+            yield Check("not comparable", "fail", group, "rows", f"not comparable: {why}")
+        else:
             yield from _architecture(before, now, group, terms, tests=len(names), oracle=oracle)
 
 
-# Why not to compare: the kind of difference, and a sentence. Another prompt, setting or tool is what a gate is for: it
-# is named (`_changes`), and the counts are still compared.
-_Mismatch = tuple[str, str]
+# Why not to compare. Another prompt, setting or tool is what a gate is for: it is named (`_changes`), and the counts
+# are still compared.
 
 
-def _incomparable_runs(before: Baseline, now: Baseline) -> Iterator[_Mismatch]:
-    """Differences that make every count incomparable, a line of each kind."""
-    old, new = (side.dataset.model_dump(exclude={"ids_hash"}) for side in (before, now))
-    dataset = [*changed_values(old, new, "dataset"), *changed_values(before.corpus, now.corpus, "corpus")]
-    model = [*changed_values(before.models, now.models, "models")]
-    model += changed_values(before.options, now.options, "options")
-    kinds: dict[str, Iterable[str]] = {"data set": dataset, "model": model}
-    if before.tokenizer and now.tokenizer:
-        kinds["tokenizer"] = changed_values(before.tokenizer, now.tokenizer, "tokenizer")
-    if before.prices is not None and now.prices is not None:
-        kinds["prices"] = changed_values(before.prices, now.prices, "prices")
-    for what, texts in kinds.items():
-        if differences := list(texts):
-            yield what, "; ".join(differences[:_MOST_NAMED])
+def _differences(before: Baseline, now: Baseline) -> Iterator[str]:
+    """What makes every count incomparable."""
+    names = ("dataset", "corpus", "models", "options", "tokenizer", "prices")
+    old, new = (side.model_dump(include={*names}, exclude={"dataset": {"ids_hash"}}) for side in (before, now))
+    for name in names:
+        is_known = old[name] is not None and new[name] is not None
+        if is_known or name not in ("tokenizer", "prices"):
+            yield from changed_values(old[name], new[name], name)
 
 
-def _incomparable_rows(before: Baseline, now: Baseline, architecture: str) -> Iterator[_Mismatch]:
-    """Differences that make the counts of one architecture incomparable."""
+def _other_rows(before: Baseline, now: Baseline, architecture: str) -> str:
+    """What makes the counts of one architecture incomparable; empty where they can be compared."""
     if architecture not in before.questions:
-        yield "architecture", "the baseline has no rows of this architecture; update it"
-        return
+        return "the baseline has no rows of this architecture; update it"
     if architecture not in now.questions:
-        yield "architecture", "the baseline has this architecture, and the run has no rows of it"
-        return
+        return "the baseline has this architecture, and the run has no rows of it"
     # pairs are made by id and trial: each has to belong to the same question on both sides
     old, new = (
         {(line.example_id, line.trial): line.text for line in side.questions[architecture]} for side in (before, now)
     )
     gone, added = [key for key in old if key not in new], [key for key in new if key not in old]
-    others = [key for key in old if key in new and old[key] != new[key]]
     if gone or added:
-        yield "ids", f"{len(gone):,} gone{_named(gone)}, {len(added):,} new{_named(added)}"
-    elif others:
-        yield "ids", f"{len(others):,} under the same id, with another text or answer{_named(others)}"
+        return f"{counted(len(gone), 'question')} gone{_named(gone)}, {len(added):,} new{_named(added)}"
+    if others := [key for key in old if old[key] != new[key]]:
+        return f"{len(others):,} ids have another text or answer{_named(others)}"
     was, used = (side.architectures[architecture].usage_sources for side in (before, now))
-    yield from (("tokenizer", text) for text in changed_values(was, used, "usage_source"))
+    return next(iter(changed_values(was, used, "usage_source")), "")
 
 
 def _named(keys: Sequence[tuple[str, int]]) -> str:
@@ -285,15 +274,15 @@ def _changes(before: Baseline, now: Baseline, architecture: str) -> list[str]:
 
 
 def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterator[Check]:
-    """Exact match where answers were scored, the share answered and, of a deterministic model, that of sound plans.
+    """Exact match where answers were scored, and the share answered.
 
     Of a deterministic model every fall fails, of an oracle, too: its exact match is no measure of an architecture, but
     where it falls, the architecture or its tools lost answers. A live model's fails where that is no chance. A run
     that answers nothing is cheap, whatever its baseline did.
     """
     scored = all(line.exact_match is not None for line in (*growth.old, *growth.new))
-    for name in (*["exact_match"] * scored, "answered", *["sound_plans"] * exact):
-        before, now = _good_rows(name, growth.old), _good_rows(name, growth.new)
+    for name in (*["exact_match"] * scored, "answered"):
+        before, now = (_good_rows(name, lines) for lines in (growth.old, growth.new))
         if name == "answered" and not now.any():
             text = "no question was answered"
             yield Check("accuracy", "fail", growth.group, name, text, 0.0, n=growth.n, least=True)
@@ -313,14 +302,9 @@ def _answers(growth: Growth, tests: int, *, exact: bool, oracle: bool) -> Iterat
 
 
 def _good_rows(name: str, lines: Sequence[BaselineLine]) -> Floats:
-    """1 where a line is right, answered, or its plan or turn could be read and run as written."""
-    if name == "exact_match":
-        return np.array([line.exact_match for line in lines], dtype=np.float64)
-    if name == "answered":
-        return np.array([line.stop_reason == "answered" for line in lines], dtype=np.float64)
-    unread = ("invalid_plan", "unparsable")
-    sound = [line.stop_reason not in unread and (line.broken_plans or 0) <= (line.replans or 0) for line in lines]
-    return np.array(sound, dtype=np.float64)
+    """1 where a line is right, or answered."""
+    good = [line.exact_match if name == "exact_match" else line.stop_reason == "answered" for line in lines]
+    return np.array(good, dtype=np.float64)
 
 
 def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests: int) -> tuple[Status, str]:
@@ -332,8 +316,5 @@ def live_fall(before: NDArray[Any], now: NDArray[Any], ids: NDArray[Any], tests:
     if test.p <= FALSE_ALARMS / tests:
         rows = f"{test.only_a:,} of {len(before):,} rows only before and {test.only_b:,} only now"
         return "fail", f": {rows}, p {'< 0.0001' if test.p < 1e-4 else f'= {test.p:.4f}'} (exact McNemar)"
-    if n < ENOUGH_QUESTIONS:
-        return "warn", f"; may be chance on {counted(n, 'question')}, {ENOUGH_QUESTIONS} are enough to tell"
-    difference = difference_of_proportions(before, now, clusters=ids, level=1 - 2 * FALSE_ALARMS / tests)
-    bounds = f"[{difference.low:+.3f}, {difference.high:+.3f}] at {difference.level:.2%}"
-    return "fail" if difference.high < 0 else "pass", f", difference {difference.estimate:+.3f} {bounds}"
+    of = f"; may be chance on {counted(n, 'question')}"
+    return ("pass", of) if n >= ENOUGH_QUESTIONS else ("warn", f"{of}, {ENOUGH_QUESTIONS} are enough to tell")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -53,17 +53,11 @@ _SCORES = ("exact_match", "judged_correct", "objectives_right")
 _MEANS = {"llm_calls": ".2f", "input_tokens": ",.0f", "output_tokens": ",.0f", "total_tokens": ",.0f"}
 
 
-@dataclass(frozen=True)
-class Figure:
+@dataclass(frozen=True, slots=True)
+class Figure(Interval):
     """A number of the study, with its 95% interval and the number of questions behind it."""
 
-    estimate: float
-    low: float
-    high: float
-    n: int
     form: str = ".2f"
-    rare: bool = False
-    """Whether a rare event may be missing (`Interval.rare`)."""
 
     @property
     def text(self) -> str:
@@ -284,7 +278,7 @@ def _p_of_margin(of: CellResults, outcome: Outcome, margin: float) -> float:
 
 
 def _figure(value: Interval, form: str) -> Figure:
-    return Figure(value.estimate, value.low, value.high, value.n, form, value.rare)
+    return Figure(**asdict(value), form=form)
 
 
 def _figures(of: CellResults) -> Iterator[tuple[str, Figure]]:
@@ -362,8 +356,8 @@ def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[t
     loops, tokens = (own[column].astype(float).to_numpy() for column in ("loop_tokens", "total_tokens"))
     if len(loops) and np.isfinite(loops).all() and tokens.any():
         share_ = ratio_of_means(tokens, loops, clusters=questions)
-        low, high = max(0.0, share_.low), min(1.0, share_.high)
-        yield "in loops", Figure(share_.estimate, low, high, share_.n, ".0%", share_.rare)
+        share_ = replace(share_, low=max(0.0, share_.low), high=min(1.0, share_.high))
+        yield "in loops", _figure(share_, ".0%")
 
 
 def with_context(price: str, context: int) -> str:

@@ -174,7 +174,7 @@ def page_of(results: StudyResults, folder: Path) -> str:
     else:  # nobody asked for a table that has no rows
         page = filled(results, folder, _DEFAULT, path).replace(f"{NO_ROWS}\n\n", "")
         if path.is_file():
-            page += f"\n{PAGE} isn't used, since its words are of other runs: {'; '.join(others)}.\n"
+            page += f"\n{PAGE} isn't used: its words are of the models that the file has for {', '.join(others)}.\n"
     if runs := [each.cell.name for each in results.cells if not each.is_oracle and estimated(each.rows)]:
         page += f"\nTokens are estimated, in part or all, in {', '.join(runs)}: their usage wasn't reported.\n"
     return f"{_MADE}\n\n{page.rstrip()}\n"
@@ -189,13 +189,9 @@ def further_pages(results: StudyResults, folder: Path) -> dict[str, str]:
 
 
 def _replaced_models(results: StudyResults) -> list[str]:
-    """A line for each model of the file in whose place another was asked, or none."""
-    found = []
-    for name, model in results.study.declared_models.items():
-        asked, declared = _asked_as(results, name), _shown(model)
-        if asked != declared:
-            found.append(f"`{name}` is {asked}, there {declared}" if asked else f"`{name}` was asked nothing")
-    return found
+    """The models of the file in whose place another was asked, or none."""
+    declared = results.study.declared_models.items()
+    return [name for name, model in declared if _asked_as(results, name) != _shown(model)]
 
 
 def _asked_as(results: StudyResults, name: str) -> str:

@@ -242,20 +242,6 @@ def _call_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def value_rows(task: TracedTask) -> Iterator[dict[str, Any]]:
-    """A row for each value of a trajectory's tool calls: its kind, and where a copied one stands."""
-    for position, step in enumerate(task.steps):
-        start = task.starts[step.segment]
-        for value in step.values:
-            source = next(iter(value.copied_from(start)), None)
-            yield {
-                **dict(zip(_KEY, (task.architecture, task.example_id, task.trial), strict=True)),
-                "step": position, "tool": step.tool, "path": value.path, "value": value.value,
-                "kind": value.kind(start), "copied_from": source and source.step, "how": source and source.how,
-                "field": source and source.path,
-            }  # fmt: skip
-
-
 def _task_rows(
     task: TracedTask, calls: _Columns, loop: Loop, positions: Sequence[int], tariffs: Mapping[str, Tariff]
 ) -> Iterator[dict[str, Any]]:

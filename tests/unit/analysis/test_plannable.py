@@ -464,19 +464,6 @@ def test_files_have_the_words_of_the_terminal_and_the_measured_error(tmp_path: P
     assert [each["way"] for each in json.loads(as_json.stdout, parse_constant=pytest.fail)] == rows["way"].tolist()
 
 
-def test_each_value_can_be_written_with_its_kind_and_its_source(tmp_path: Path) -> None:
-    run = run_of(tmp_path, [{"task_id": str(n), "messages": messages(str(n))} for n in range(2)])
-    out = tmp_path / "values.csv"
-    done = CliRunner().invoke(group, ["plannable", str(run), "--values", str(out)], standalone_mode=False)
-    assert done.exit_code == 0
-    rows = pd.read_csv(out, dtype=str, keep_default_na=False)
-    assert rows[["step", "path", "value", "kind", "copied_from", "field"]].to_numpy().tolist() == [
-        row
-        for n in range(2)
-        for row in (["0", "id", f"user_{n}", "known", "", ""], ["1", "card", f"card_{n}", "copied", "0.0", "card"])
-    ]
-
-
 def test_what_lacks_tool_calls_or_traces_or_prices_is_refused(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
     run = run_of(tmp_path, [{"messages": chat}])

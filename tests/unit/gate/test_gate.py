@@ -144,50 +144,47 @@ def test_what_was_changed_about_an_architecture_is_named(tmp_path: Path, values:
 
 
 @pytest.mark.parametrize(
-    ("facts", "what", "said"),
+    ("facts", "said"),
     [
-        (changed("dataset", name="other"), "data set", "dataset.name was 'sample' and is 'other' now"),
-        (changed("corpus", content_hash="c2"), "data set", "corpus.content_hash was 'c1' and is 'c2' now"),
-        (changed("models", default={"name": "oracle?extra_steps=2"}), "model", "models.default.name"),
-        (changed("options", temperature=0.7), "model", "options.temperature was 0.0 and is 0.7 now"),
-        (manifest(tokenizer="o200k_base"), "tokenizer", "tokenizer was 'cl100k_base'"),
-        (changed("prices", oracle={"input": 1.0}), "prices", "prices.oracle was None"),
+        (changed("dataset", name="other"), "dataset.name was 'sample' and is 'other' now"),
+        (changed("corpus", content_hash="c2"), "corpus.content_hash was 'c1' and is 'c2' now"),
+        (changed("models", default={"name": "oracle?extra_steps=2"}), "models.default.name"),
+        (changed("options", temperature=0.7), "options.temperature was 0.0 and is 0.7 now"),
+        (manifest(tokenizer="o200k_base"), "tokenizer was 'cl100k_base'"),
+        (changed("prices", oracle={"input": 1.0}), "prices.oracle was None"),
     ],
 )
-def test_what_can_not_be_compared_fails_without_a_comparison(
-    tmp_path: Path, facts: dict[str, Any], what: str, said: str
-) -> None:
+def test_what_can_not_be_compared_fails_without_a_comparison(tmp_path: Path, facts: dict[str, Any], said: str) -> None:
     verdict = judged(tmp_path, rows(total_tokens=9000), facts)
     check = failure(verdict)
     assert (verdict.code, verdict.checks, check.kind) == (1, (check,), "not comparable")
-    assert check.text.startswith(f"not comparable ({what}): ")
+    assert check.text.startswith("not comparable: ")
     assert said in check.text
 
 
 def test_another_id_is_named(tmp_path: Path) -> None:
     check = failure(judged(tmp_path, [*rows(19), row(19, example_id="new")]))
-    assert check.text == "not comparable (ids): 1 gone ('q019'), 1 new ('new')"
+    assert check.text == "not comparable: 1 question gone ('q019'), 1 new ('new')"
 
 
 def test_two_swapped_ids_are_named(tmp_path: Path) -> None:
     lines = rows()
     lines[3]["example_id"], lines[4]["example_id"] = lines[4]["example_id"], lines[3]["example_id"]
     check = failure(judged(tmp_path, lines))
-    said = "2 under the same id, with another text or answer ('q003', 'q004')"
-    assert check.text == f"not comparable (ids): {said}"
+    assert check.text == "not comparable: 2 ids have another text or answer ('q003', 'q004')"
 
 
 @pytest.mark.parametrize("new", [True, False])
 def test_an_architecture_on_one_side_only_is_not_comparable(tmp_path: Path, new: bool) -> None:
     both, one = [*rows(), *rows(architecture="react")], rows()
     check = failure(judged(tmp_path, both if new else one, before=one if new else both))
-    assert (check.group.architecture, check.name) == ("react", "architecture")
+    assert check.group.architecture == "react"
     assert ("update it" if new else "the run has no rows of it") in check.text
 
 
 def test_counts_of_another_counter_are_not_comparable(tmp_path: Path) -> None:
     check = failure(judged(tmp_path, rows(usage_source="provider")))
-    assert "(tokenizer): usage_source.0 was 'estimated' and is 'provider' now" in check.text
+    assert "usage_source.0 was 'estimated' and is 'provider' now" in check.text
 
 
 def test_a_run_with_failed_questions_is_not_judged(tmp_path: Path) -> None:
@@ -256,12 +253,9 @@ def test_an_oracle_that_is_no_longer_right_fails(tmp_path: Path) -> None:
     assert (check.kind, check.name, check.before, check.measured) == ("accuracy", "exact_match", 1.0, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("stop_reason", "names"), [("step_limit", ["answered"]), ("invalid_plan", ["answered", "sound_plans"])]
-)
-def test_questions_that_are_no_longer_answered_fail(tmp_path: Path, stop_reason: str, names: list[str]) -> None:
-    verdict = judged(tmp_path, [*rows(19), row(19, stop_reason=stop_reason)])
-    assert [check.name for check in verdict.failures] == names
+def test_questions_that_are_no_longer_answered_fail(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, [*rows(19), row(19, stop_reason="step_limit")])
+    assert [check.name for check in verdict.failures] == ["answered"]
 
 
 def test_an_incomplete_run_is_not_judged(tmp_path: Path) -> None:
@@ -295,8 +289,3 @@ def test_an_incomplete_run_needs_nine_tenths_of_its_rows(tmp_path: Path, there: 
     assert verdict.code == code
     if code:
         assert failure(verdict).text.startswith(f"not enough rows: {there} of 120; ")
-
-
-def test_a_plan_that_is_run_though_it_is_broken_is_no_sound_one(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, [*rows(19), row(19, broken_plans=1)])
-    assert [check.name for check in verdict.failures] == ["sound_plans"]

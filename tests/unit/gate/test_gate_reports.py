@@ -36,7 +36,7 @@ def verdict(tmp_path: Path) -> Verdict:
 
 def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdict) -> None:
     assert verdict_text(verdict).splitlines() == [
-        "FAILED: 3 of 14 checks, 1 warning; 8 that passed aren't shown",
+        "FAILED: 3 of 13 checks, 1 warning; 7 that passed aren't shown",
         "n = 4 questions",
         "WARNING: fewer than 20 questions: what is rare may be missing",
         "",
@@ -65,7 +65,7 @@ def test_the_text_has_the_verdict_first_then_reasons_then_figures(verdict: Verdi
 def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     shown = verdict_markdown(verdict)
     assert shown.startswith(
-        "### Token budgets: FAILED: 3 of 14 checks, 1 warning; 8 that passed aren't shown\n\nn = 4 questions\n\n"
+        "### Token budgets: FAILED: 3 of 13 checks, 1 warning; 7 that passed aren't shown\n\nn = 4 questions\n\n"
         "WARNING: fewer than 20 questions: what is rare may be missing\n\n**rewoo, sample, oracle**\n\n- ❌ "
     )
     assert "<details><summary>questions that grew most</summary>\n\n- q002 +200 (agent" in shown

@@ -360,7 +360,7 @@ def test_the_words_of_a_page_are_not_said_of_another_model(tmp_path: Path) -> No
         assert "![prices](prices.png)" in page
         assert "![map]" not in page
         assert "| main-sample-oracle | 2 | 12 | as declared |" in page
-        assert page.endswith("of other runs: `oracle` is oracle?extra_steps=1, there oracle.\n")
+        assert page.endswith("its words are of the models that the file has for oracle.\n")
         assert (tmp_path / "page/prices.png").is_file()
 
 
