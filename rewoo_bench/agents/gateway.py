@@ -23,7 +23,6 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -148,10 +147,8 @@ class Gateway:
 
     async def _answer(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
         method, dialect = request.method, dialect_of(path)
-        if method == "POST" and dialect in PATHS:
+        if method == "POST" and (dialect in PATHS or gemini.PATH.fullmatch(path)):
             return await self._complete(request, session, path)
-        if method == "POST" and gemini.PATH.fullmatch(path):
-            return await self._translate(request, session, path)
         if (found := _MODELS.fullmatch(dialect)) is not None:
             models = []  # as in the lists of OpenAI, Anthropic and Gemini
             for name in filter(None, (self.model_name, self.embedding_name)):
@@ -174,45 +171,41 @@ class Gateway:
         observation = await session.call_tool(name, arguments)
         return json_response({"result": observation.text, "failed": observation.failed})
 
-    async def _translate(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
-        """Answers a request in Gemini's dialect, which is asked as OpenAI's."""
-        _, body = await read_object(request)
-        try:
-            form = gemini.read_gemini(path, request.query, body)
-        except ValueError as error:
-            raise BadRequest(f"the request can't be read: {error}") from None
-        if form is None:
-            raise BadRequest(f"there is no {path}", 404)
-        return await self._complete(request, session, path, form)
-
-    async def _complete(
-        self, request: web.Request, session: AgentSession, path: str, form: gemini.GeminiChat | None = None
-    ) -> web.StreamResponse:
-        """The model's answer to a request in its own dialect, or in Gemini's `form`."""
+    async def _complete(self, request: web.Request, session: AgentSession, path: str) -> web.StreamResponse:
+        """The model's answer to a request in its own dialect; one in Gemini's is asked as OpenAI's."""
         dialect = dialect_of(path)
-        if form is None:
-            data, body = await read_object(request)
-        else:
-            dialect, data, body = form.path, b"", form.body
-        if dialect in (RESPONSES, INPUT_TOKENS):
-            check_whole(body)
-        passed = self._passed_on(session, dialect, body)
+        data, body = await read_body(request)
+        if not isinstance(body, dict):
+            raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
+        form = None
+        try:
+            if gemini.PATH.fullmatch(path):
+                form = gemini.read_gemini(path, request.query, body)
+                if form is None:
+                    raise BadRequest(f"there is no {path}", 404)
+                dialect, body = form.path, form.body
+            if dialect in (RESPONSES, INPUT_TOKENS):
+                check_whole(body)
+            passed = self._passed_on(session, dialect, body)
+            facts = read_request(dialect, passed, session.conversations, session.secrets)
+        except (AttributeError, LookupError, TypeError) as error:  # a field has another type than the dialect says
+            raise BadRequest(f"the request can't be read: {error}") from None
         if passed is not body or form is not None:
             data = json.dumps(passed).encode()  # half of a surrogate pair stays escaped
-        try:
-            facts = read_request(dialect, passed, session.conversations, session.secrets)
-        except (AttributeError, LookupError, TypeError) as error:
-            raise BadRequest(f"the request can't be read: {error}") from None
         sender = Sender(request, session, form)
-        headers = passed_on(request.headers.items(), key=session.key)
-        # The query of Gemini's dialect is for another server.
-        query = "" if form is not None else passed_query(request.query_string, key=session.key)
-        on_bytes = sender.send if facts.streamed else None
         wire = WireRequest(
-            dialect, data, headers, query, sender.set_headers, on_bytes, secrets=session.secrets, parsed=passed
+            dialect,
+            data,
+            passed_on(request.headers.items(), key=session.key),
+            # The query of Gemini's dialect is for another server.
+            "" if form is not None else passed_query(request.query_string, key=session.key),
+            sender.set_headers,
+            sender.send if facts.streamed else None,
+            secrets=session.secrets,
+            parsed=passed,
+            is_translated=form is not None,
+            dropped=tuple(form.dropped) if form is not None else (),
         )
-        if form is not None:
-            wire = replace(wire, is_translated=True, dropped=tuple(form.dropped))
         # Whether an SDK makes its request again; the header is that of Stainless's SDKs.
         is_retry = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
         try:
@@ -270,14 +263,6 @@ async def read_body(request: web.Request) -> tuple[bytes, Any]:
         raise BadRequest(f"the request isn't JSON that can be read: {error}") from None
 
 
-async def read_object(request: web.Request) -> tuple[bytes, dict[str, Any]]:
-    """The body of a request to a model, and its JSON object. Raises `BadRequest`."""
-    data, body = await read_body(request)
-    if not isinstance(body, dict):
-        raise BadRequest(f"the request is no JSON object but {type(body).__name__}")
-    return data, body
-
-
 def check_whole(body: Mapping[str, Any]) -> None:
     """Raises `BadRequest` for a request of Responses that lacks a part of its conversation, or would lack its answer.
 
@@ -287,15 +272,9 @@ def check_whole(body: Mapping[str, Any]) -> None:
         raise BadRequest("background responses can't be metered; leave `background` out")
     refers = body.get("previous_response_id") is not None
     items = body["input"] if isinstance(body.get("input"), list) else []
-    if refers or any(isinstance(each, Mapping) and _is_reference(each) for each in items):
+    if refers or any(isinstance(each, Mapping) and each.get("type") == "item_reference" for each in items):
         said = "earlier responses aren't kept: send the whole conversation as `input`, with `store: false`"
         raise BadRequest(f"{said}, instead of {'`previous_response_id`' if refers else 'a reference to an item'}")
-
-
-def _is_reference(item: Mapping[str, Any]) -> bool:
-    """The type may be left out of a reference, which has nothing but an id then."""
-    is_bare = item.get("type") is None and isinstance(item.get("id"), str) and item.keys() <= {"id", "type"}
-    return item.get("type") == "item_reference" or is_bare
 
 
 def dialect_of(path: str) -> str:
@@ -435,11 +414,8 @@ async def answer_mcp(request: web.Request, session: AgentSession) -> web.StreamR
         _, message = await read_body(request)
     except BadRequest as error:
         return json_response(_mcp_error(None, _NO_JSON, str(error)), error.status)
-    is_batch = isinstance(message, list) and bool(message)
-    answers = [await _mcp_answer(each, session) for each in (message if is_batch else [message])]
-    if not (answers := [answer for answer in answers if answer is not None]):  # notifications alone
-        return web.Response(status=202)
-    return json_response(answers if is_batch else answers[0])
+    answer = await _mcp_answer(message, session)
+    return web.Response(status=202) if answer is None else json_response(answer)
 
 
 async def _mcp_answer(message: Any, session: AgentSession) -> dict[str, Any] | None:

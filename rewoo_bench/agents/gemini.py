@@ -36,15 +36,12 @@ _CHOICES = {"AUTO": "auto", "ANY": "required", "VALIDATED": "auto", "NONE": "non
 
 
 def read_gemini(path: str, query: Mapping[str, str], body: Mapping[str, Any]) -> GeminiChat | None:
-    """A request in Gemini's dialect; None for a path that isn't answered. Raises `ValueError` for a strange body."""
+    """A request in Gemini's dialect; None for a path that isn't answered. Raises as Python does for strange fields."""
     found = PATH.fullmatch(path)
     if found is None or found["verb"] not in ("generateContent", "streamGenerateContent"):
         return None
-    try:
-        streamed = found["verb"].startswith("stream")
-        return GeminiChat(body, model=found["model"], streamed=streamed, is_sse=query.get("alt") == "sse")
-    except (AttributeError, LookupError, TypeError) as error:
-        raise ValueError(f"it is no request of Gemini's: {error}") from None
+    streamed = found["verb"].startswith("stream")
+    return GeminiChat(body, model=found["model"], streamed=streamed, is_sse=query.get("alt") == "sse")
 
 
 def gemini_error(status: int, message: str) -> dict[str, Any]:
@@ -142,41 +139,25 @@ class GeminiChat:
     def _messages(self, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if system := _text(given.get("systemInstruction")):
             yield {"role": "system", "content": system}
-        contents, ids = given.get("contents"), _CallIds()
-        for turn in [contents] if isinstance(contents, str | Mapping) else contents or []:
-            parts = [{"text": turn}] if isinstance(turn, str) else [_camel(part) for part in turn.get("parts") or []]
-            if isinstance(turn, Mapping) and turn.get("role") == "model":
+        ids = _CallIds()
+        for turn in given.get("contents") or []:
+            parts = [_camel(part) for part in turn.get("parts") or []]
+            if turn.get("role") == "model":
                 calls = [_camel(part["functionCall"]) for part in parts if part.get("functionCall")]
                 made = [_function_call(ids.of_call(c["name"], c.get("id")), c["name"], c.get("args")) for c in calls]
-                yield {"role": "assistant", "content": _text(parts), **({"tool_calls": made} if made else {})}
+                yield {"role": "assistant", "content": _text(turn), **({"tool_calls": made} if made else {})}
                 continue
             results = [_camel(part["functionResponse"]) for part in parts if part.get("functionResponse")]
             for result in results:
                 call_id = ids.of_result(result.get("name"), result.get("id"))
                 yield {"role": "tool", "tool_call_id": call_id, "content": _result(result.get("response"))}
-            said = [each for part in parts if (each := self._content(part)) is not None]
-            if len(said) == 1 and said[0]["type"] == "text":
-                yield {"role": "user", "content": said[0]["text"]}
-            elif said or not results:
-                yield {"role": "user", "content": said or ""}
-
-    def _content(self, part: Mapping[str, Any]) -> dict[str, Any] | None:
-        """A part of a user's message; None for a result, and for what has no place in a chat."""
-        if isinstance(part.get("text"), str):
-            return {"type": "text", "text": part["text"]}
-        data = _camel(part.get("inlineData") or part.get("fileData") or {})
-        kind = str(data.get("mimeType"))
-        if kind.startswith("image/"):
-            url = data.get("fileUri") or f"data:{kind};base64,{data.get('data')}"
-            return {"type": "image_url", "image_url": {"url": url}}
-        if kind.startswith("audio/") and "data" in data:
-            audio = {"data": data["data"], "format": kind.removeprefix("audio/").removeprefix("x-")}
-            return {"type": "input_audio", "input_audio": audio}
-        self.dropped += [f"parts.{name}" for name in part if name != "functionResponse"]
-        return None
+            # What a questioner of texts doesn't send, such as pictures, has no place here.
+            self.dropped += [f"parts.{name}" for part in parts for name in part.keys() - {"text", "functionResponse"}]
+            if (text := _text(turn)) or not results:
+                yield {"role": "user", "content": text}
 
     def _tools(self, given: Any) -> Iterator[dict[str, Any]]:
-        for tool in map(_camel, [given] if isinstance(given, Mapping) else given):
+        for tool in map(_camel, given):
             self.dropped += [f"tools.{name}" for name in tool if name != "functionDeclarations"]
             for each in map(_camel, tool.get("functionDeclarations") or []):
                 schema = each.get("parametersJsonSchema") or _schema(each.get("parameters"))
@@ -230,10 +211,8 @@ def _camel_name(name: str) -> str:
 
 
 def _text(content: Any) -> str:
-    """The text of a content or of parts, without thoughts."""
-    if isinstance(content, str):
-        return content
-    parts = content.get("parts") or [] if isinstance(content, Mapping) else content or []
+    """The text of a content, without thoughts."""
+    parts = (content or {}).get("parts") or []
     return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought"))
 
 

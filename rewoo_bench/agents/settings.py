@@ -16,8 +16,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
-from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -36,7 +34,6 @@ from rewoo_bench.text.redaction import (
     without_in,
 )
 
-_SCRIPT_METADATA = re.compile(r"^# /// script$\n(.*?)^# ///$", re.MULTILINE | re.DOTALL)  # PEP 723
 _PYTHONS = re.compile(r"python(?:3(?:\.\d+)?)?(?:\.exe)?")
 
 
@@ -123,36 +120,17 @@ def command_in_environment(settings: AgentSettings) -> tuple[str, ...]:
     program, *arguments = with_credentials(settings.command, lambda _, value: os.path.expandvars(value))
     if not _PYTHONS.fullmatch(program):
         return (program, *arguments)
-    if settings.requirements:
-        file = settings.working_folder / settings.requirements
-        try:
-            wanted = file.read_bytes()
-        except OSError as error:
-            raise UsageError(f"agent: requirements {str(file)!r}: {error.strerror}") from None
-        return (str(_environment(wanted, ["-r", str(file)])), *arguments)
-    name = _script_of(arguments)
-    script = settings.working_folder / name if name else None
-    if script is None or not is_file(script):
+    if not settings.requirements:
         return (sys.executable, *arguments)
-    match = _SCRIPT_METADATA.search(script.read_text(encoding="utf-8", errors="replace"))
-    lines = [line.removeprefix("#").removeprefix(" ") for line in match[1].splitlines()] if match else []
-    try:
-        packages = [str(each) for each in tomllib.loads("\n".join(lines)).get("dependencies", ())]
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"agent: the metadata of {str(script)!r}: {error}") from None
-    python = _environment("\n".join(packages).encode(), packages) if packages else sys.executable
-    return (str(python), *arguments)
+    file = settings.working_folder / settings.requirements
+    if not is_file(file):
+        raise UsageError(f"agent: there is no file of requirements {str(file)!r}")
+    return (str(_environment(file)), *arguments)
 
 
-def _script_of(arguments: Sequence[str]) -> str | None:
-    """The script among the arguments of a Python: its first word, behind options without a value."""
-    words = [word for word in arguments if word not in ("-u", "-I", "-B")]
-    return words[0] if words and not words[0].startswith("-") else None
-
-
-def _environment(wanted: bytes, packages: list[str]) -> Path:
+def _environment(requirements: Path) -> Path:
     """The interpreter of the environment, which is made first where there is none."""
-    folder = cache_dir() / "environments" / sha256(wanted + sys.version.encode()).hexdigest()[:24]
+    folder = cache_dir() / "environments" / sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:24]
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     done = folder / "installed"
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +142,7 @@ def _environment(wanted: bytes, packages: list[str]) -> Path:
                 raise UsageError("agent: its requirements are installed by uv, which isn't here: pip install uv")
             for command in (
                 [uv, "venv", "--quiet", "--python", sys.executable, str(folder)],
-                [uv, "pip", "install", "--quiet", "--python", str(python), *packages],
+                [uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(requirements)],
             ):
                 ended = subprocess.run(command, capture_output=True, text=True, check=False)
                 if ended.returncode:

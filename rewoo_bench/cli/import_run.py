@@ -13,9 +13,9 @@ from tqdm import tqdm
 from rewoo_bench.cli.command import DONE, INCOMPLETE
 from rewoo_bench.cli.flag_types import FolderFlag
 from rewoo_bench.config.price_sheets import price_of
+from rewoo_bench.imports.documents import local_files, name_of
 from rewoo_bench.imports.formats import Fields
 from rewoo_bench.imports.lacks import MISSING, NOT_JSON, said_of
-from rewoo_bench.imports.sources import local_files, name_of
 from rewoo_bench.imports.write import ImportChoices, Imported, import_run
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted

@@ -14,7 +14,7 @@ from rewoo_bench.analysis.plannable.run import plannable
 from rewoo_bench.cli.command import DONE
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.cli.import_run import tell
-from rewoo_bench.imports.sources import are_traces
+from rewoo_bench.imports.documents import are_traces
 from rewoo_bench.imports.write import import_run
 from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.files import replaced

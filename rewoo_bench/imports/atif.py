@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,15 @@ from rewoo_bench.imports.record import (
 )
 from rewoo_bench.system.files import is_file
 from rewoo_bench.text.json_text import load_json
+from rewoo_bench.text.model_output import as_object
 from rewoo_bench.text.prompts import Prompt
 from rewoo_bench.text.results import says_error
 from rewoo_bench.types import Message, Usage
 
+_CONTINUED = "continued_trajectory_ref"
 _HARBOR = "harbor"
 """Key of a record that is read, with what Harbor says of its task."""
-_DEEPEST = 20  # levels of sub-agents
-_LARGEST = 64 * 2**20  # bytes of the files that a trajectory refers to
+_LARGEST = 64 * 2**20  # bytes of a file that a trajectory refers to
 _REFERENCE = re.compile(rb'"(?:trajectory_path|continued_trajectory_ref)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -55,24 +57,36 @@ def inner_files(files: Sequence[Path]) -> set[Path]:
     """Those of the files that others refer to: their trajectories count in these."""
     found = set[Path]()
     for file in files:
-        names = _REFERENCE.findall(_content(file, _LARGEST))
-        found |= {_target(name.decode("utf-8", "replace"), file) for name in names} - {file}
+        found |= {_target(name.decode("utf-8", "replace"), file) for name in _REFERENCE.findall(_content(file))} - {
+            file
+        }
     return found
 
 
 def with_files(record: Any, path: Path) -> Any:
-    """The trajectory with those that it refers to in other files, and with what Harbor says of its task."""
-    if not isinstance(record.get("steps"), list):
-        return record  # its reader says what is wrong
-    others = _Others(path)
-    waiting = [whole := others.continued(_located(record, path), path)]
+    """The trajectory with those that it refers to in other files, and with what Harbor says of its task.
+
+    References become the whole paths of `files`.
+    """
     files: dict[str, Any] = {}
+    waiting = [(record, path)]
     while waiting:
-        for name in [ref["trajectory_path"] for ref in _references_in(waiting.pop()) if ref.get("trajectory_path")]:
-            if (found := others.read(Path(name))) is not None:
-                waiting.append(others.continued(found, Path(name)))
-                files[name] = waiting[-1]
-    return whole | {"files": files, _HARBOR: _of_harbor(path)}
+        one, at = waiting.pop()
+        for owner, name in _references(one):
+            target = _target(str(owner[name]), at)
+            owner[name] = str(target)
+            if owner[name] not in files and target != path:
+                found = _json(target)
+                files[owner[name]] = found if is_atif(found) else {}
+                waiting.append((files[owner[name]], target))
+    result = _json(path.parent.parent / "result.json")  # of a trial: TRIAL/agent/trajectory.json
+    rewards = object_at(object_at(result, "verifier_result"), "rewards")
+    harbor = {
+        "task": result.get("task_name"),
+        "reward": rewards.get("reward", next(iter(rewards.values()), None)),
+        "error": object_at(result, "exception_info").get("exception_type"),
+    }
+    return {**record, "files": files, _HARBOR: known(harbor)}
 
 
 def _target(reference: str, file: Path) -> Path:
@@ -81,78 +95,30 @@ def _target(reference: str, file: Path) -> Path:
     return named if named.is_relative_to(file.parent) and is_file(named) else file.parent / named.name
 
 
-def _content(file: Path, most: int) -> bytes:
-    """The bytes of a file; none of what is no file, or has more than `most`."""
-    return file.read_bytes() if is_file(file) and file.stat().st_size <= most else b""
+def _content(file: Path) -> bytes:
+    """The bytes of a file; none of what is no file, or a very large one."""
+    return file.read_bytes() if is_file(file) and file.stat().st_size <= _LARGEST else b""
 
 
-class _Others:
-    """The trajectories in other files, each read once, and of a bounded size together."""
-
-    def __init__(self, path: Path) -> None:
-        self._seen = {path}
-        self._left = _LARGEST
-
-    def read(self, path: Path) -> Mapping[str, Any] | None:
-        """The trajectory in a file; None where there is none, and where it was read before."""
-        if path in self._seen:
-            return None
-        self._seen.add(path)
-        content = _content(path, self._left)
-        self._left -= len(content)
-        try:
-            found = load_json(content)
-        except ValueError:
-            return None
-        return _located(found, path) if is_atif(found) and isinstance(found.get("steps"), list) else None
-
-    def continued(self, record: Mapping[str, Any], path: Path) -> dict[str, Any]:
-        """The trajectory with the new steps of those that continue it."""
-        steps, embedded = list(record["steps"]), objects_at(record, "subagent_trajectories")
-        following = record
-        while name := following.get("continued_trajectory_ref"):
-            path = _target(str(name), path)
-            if (found := self.read(path)) is None:
-                break
-            following = found
-            steps += [
-                each for each in found["steps"] if not (isinstance(each, Mapping) and each.get("is_copied_context"))
-            ]
-            embedded += objects_at(found, "subagent_trajectories")
-        return {**record, "steps": steps, **({"subagent_trajectories": embedded} if embedded else {})}
+def _json(file: Path) -> Mapping[str, Any]:
+    """The object in a file; an empty one where there is none."""
+    with suppress(ValueError):
+        return as_object(load_json(_content(file)))
+    return {}
 
 
-def _located(record: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The trajectory of a file, with the whole paths of the files that it refers to."""
-    for ref in _references_in(record):
-        if ref.get("trajectory_path"):
-            ref["trajectory_path"] = str(_target(str(ref["trajectory_path"]), path))
-    return record
-
-
-def _of_harbor(path: Path) -> dict[str, Any]:
-    """Task and reward of a trial's folder (`TRIAL/result.json`, `TRIAL/agent/trajectory.json`); empty elsewhere."""
-    file = path.parent.parent / "result.json"
-    try:
-        result = load_json(_content(file, _LARGEST))
-        rewards = (result.get("verifier_result") or {}).get("rewards") or {}
-        error = (result.get("exception_info") or {}).get("exception_type")
-        reward = rewards.get("reward", next(iter(rewards.values()), None))
-        return known({"task": result.get("task_name"), "reward": reward, "error": error})
-    except (ValueError, AttributeError):
-        return {}
-
-
-def _references_in(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Those of a trajectory, and of the sub-agents in it."""
+def _references(record: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """The objects of a trajectory, and of the sub-agents in it, that name another file, and the field that does."""
+    if record.get(_CONTINUED):
+        yield record, _CONTINUED
     for step in objects_at(record, "steps"):
-        yield from _references(step)
+        yield from ((ref, "trajectory_path") for ref in _sub_agents(step) if ref.get("trajectory_path"))
     for each in objects_at(record, "subagent_trajectories"):
-        yield from _references_in(each)
+        yield from _references(each)
 
 
-def _references(step: Any) -> Iterator[dict[str, Any]]:
-    """The sub-agents that a step's results refer to."""
+def _sub_agents(step: Any) -> Iterator[dict[str, Any]]:
+    """The references to sub-agents in a step's results."""
     for result in objects_at(object_at(step, "observation"), "results"):
         yield from objects_at(result, "subagent_trajectory_ref")
 
@@ -198,47 +164,49 @@ class _Reader:
         """Whether a step has its cached tokens; others without them then have none."""
         self._files = files
         self._tools_around = 0  # whose calls the trajectory that is being read is inside
-        self._open: list[int] = []  # the trajectories that are being read
         self._read: set[int] = set()
 
     def read(self, record: Any, agent: str) -> None:
-        """Adds a trajectory; `agent` is the name of the sub-agent, empty for the main one. Raises `Unreadable`."""
-        steps = record.get("steps")
-        if not isinstance(steps, list):
-            raise Unreadable(f"steps is {type(steps).__name__}, expected a list")
-        if len(self._open) >= _DEEPEST or id(record) in self._open:
-            raise Unreadable(f"sub-agents are nested deeper than {_DEEPEST} levels")
-        self._open.append(id(record))
-        self._read.add(id(record))
+        """Adds a trajectory with those that continue it; `agent` is the sub-agent's name, empty for the main one.
+
+        Raises `Unreadable`.
+        """
         about = object_at(record, "agent")
         tools = tuple(objects_at(about, "tool_definitions"))
-        embedded = objects_at(record, "subagent_trajectories")
+        embedded: list[Any] = []
         prompt = Prompt[Message]()
-        for position, step in enumerate(steps):
-            if not isinstance(step, Mapping):
-                raise Unreadable(f"step {position + 1} is {type(step).__name__}, expected an object")
-            if step.get("source") not in ("user", "system", "agent"):
-                source = f"{step.get('source')!r:.40}"
-                raise Unreadable(f"step {position + 1} has the source {source}, expected user, agent or system")
-            source, text = step["source"], text_of(step.get("message"))
+        for position, step in enumerate(self._steps(record, embedded)):
+            source, text = step.get("source"), text_of(step.get("message"))
             if source == "agent":
                 prompt = self._agent_step(step, text, prompt, str(about.get("model_name") or ""), tools, agent)
-            else:
+            elif source in ("user", "system"):
                 prompt = prompt.with_message(Message(source, text))
+            else:
+                raise Unreadable(f"step {position + 1} has the source {source!r:.40}, expected user, agent or system")
             if source == "system" and not agent:
                 self.system += ("\n\n" if self.system else "") + text
             elif source == "user" and not agent and not self.question:
                 self.question = text
             elif source == "user" and not agent:
                 self.events.append(Turn(text))
-            for ref in _references(step):
+            for ref in _sub_agents(step):
                 self._tools_around += 1
                 self._sub_agent(self._found(ref, embedded))
                 self._tools_around -= 1
         for each in embedded:
-            if id(each) not in self._read:
-                self._sub_agent(each)
-        self._open.pop()
+            self._sub_agent(each)
+
+    def _steps(self, record: Any, embedded: list[Any]) -> Iterator[Mapping[str, Any]]:
+        """The steps of a trajectory and the new ones of those that continue it, whose sub-agents are added."""
+        is_first = True
+        while record and id(record) not in self._read:
+            self._read.add(id(record))
+            embedded += objects_at(record, "subagent_trajectories")
+            steps = record.get("steps")
+            if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
+                raise Unreadable("steps isn't a list of objects")
+            yield from (step for step in steps if is_first or not step.get("is_copied_context"))
+            record, is_first = self._files.get(str(record.get(_CONTINUED))), False
 
     def _agent_step(
         self, step: Mapping[str, Any], text: str, prompt: Prompt[Message], model: str, tools: Sequence[Any], agent: str
@@ -298,11 +266,10 @@ class _Reader:
         return self._files.get(str(ref.get("trajectory_path")))
 
     def _sub_agent(self, record: Any) -> None:
-        if record is None or (id(record) in self._read and id(record) not in self._open):
-            return
-        about = record.get("agent")
-        name = about.get("name") if isinstance(about, Mapping) else about
-        self.read(record, str(name or record.get("trajectory_id") or "sub-agent"))
+        if record and id(record) not in self._read:
+            about = record.get("agent")
+            name = about.get("name") if isinstance(about, Mapping) else about
+            self.read(record, str(name or record.get("trajectory_id") or "sub-agent"))
 
 
 def _total(metrics: Mapping[str, Any]) -> Usage | None:

@@ -16,15 +16,14 @@ from hashlib import sha256
 from typing import Any
 
 from rewoo_bench.imports.messages import USAGE, compared, role_of
-from rewoo_bench.imports.record import RecordedTrajectory, first_of
+from rewoo_bench.imports.record import RecordedTrajectory
 from rewoo_bench.imports.requests import LoggedRequest, conversation_of, identity_of, ids_of, request_of, trajectory_of
 
 # Messages one by one. Those are a conversation that have one value of a field such as `session_id`, which all messages
 # of the file have. Where there is no such field, a system's message after others begins the next one.
 
 _OF_A_MESSAGE = {
-    *("role", "from", "type", "content", "value", "name", "usage", "cost"),
-    *("tool_calls", "tool_call_id", "function_call"),
+    *("role", "type", "content", "name", "usage", "cost", "tool_calls", "tool_call_id", "function_call"),
 }
 """Fields that say nothing of the conversation, also where all its messages have the same."""
 
@@ -60,28 +59,17 @@ def _task_of(message: Mapping[str, Any]) -> str | None:
     return None if _plain(task) is None else f"{task}, trial {_plain(trial)}"
 
 
-def _own_id(message: Mapping[str, Any]) -> str | None:
-    return _plain(first_of(message, ("id", "uuid")))
-
-
-_KEYS: tuple[Named, ...] = (
-    lambda message: _plain(identity_of(message)[1]),
-    lambda message: _plain(message.get("trace_id")),
-    _task_of,
-    _own_id,
-)
-
-
 def _key_of(messages: Sequence[Mapping[str, Any]], named: Named) -> Named | None:
     """What tells the conversations of messages apart: a field that all have, and that isn't each message's own."""
-    if all(_plain(named(message)) is not None for message in messages):
-        return named
-    for key in _KEYS:
-        values = {key(message) for message in messages}
-        if None in values or 2 * len(values) > len(messages):
-            continue
-        said = {key(message) for message in messages if role_of(message) != "assistant"}
-        if key is not _own_id or said == values:  # else each is one message's, or the parts of one reply have it
+    keys: tuple[Named, ...] = (
+        named,
+        lambda message: _plain(identity_of(message)[1]),
+        lambda message: _plain(message.get("trace_id")),
+        _task_of,
+    )
+    for key in keys:
+        values = {_plain(key(message)) for message in messages}
+        if None not in values and (key is named or 2 * len(values) <= len(messages)):
             return key
     return None
 
@@ -114,10 +102,7 @@ def _conversation(messages: list[Any]) -> Any:
 # A record goes on with an earlier one of its file where its messages begin with all of that one's and, where that one
 # has a response, go on with its reply; or where it names that response (`previous_response_id`). Of several records
 # that go on with one, the first one does; another is a conversation of its own, whose calls begin where it departs.
-# Open conversations are bounded in size: one that goes on after it was closed is another row, and none of its calls is
-# in both. A request that has a response only when it is made again is one call.
-
-_LARGEST = 64 * 2**20  # characters of all open conversations
+# A request that has a response only when it is made again is one call.
 
 
 @dataclass(eq=False)
@@ -132,27 +117,19 @@ class Logged:
     """What the log has of replies to its earlier requests, by their places in the messages."""
     are_whole: bool = False
     """Whether a record was no request, but a conversation with its last reply."""
-    counted: bytes | None = None
-    """Digest of the messages up to its last call."""
     end: bytes = b""
-    size: int = 0
-    answered: list[str] = field(default_factory=list)
-    """Ids of its responses."""
+    """Digest of all its messages."""
 
     @property
     def is_answered(self) -> bool:
         """Whether the log has a reply to the last request."""
         return bool(role_of(self.request.whole[-1]) == "assistant")
 
-    @property
-    def lacks_reply(self) -> bool:
-        """Whether the last request was answered, as the earlier ones of its log were, and the log hasn't the reply."""
-        is_log = (self.start > 0 or bool(self.replies)) and not self.are_whole
-        return is_log and not self.is_answered
-
-    def trajectory(self, default_task: str) -> RecordedTrajectory:
-        """All its calls. Raises `Unreadable`."""
-        return trajectory_of(self.known(), default_task, self.start, self.lacks_reply)
+    def trajectories(self) -> Iterator[RecordedTrajectory]:
+        """Its trajectory, with all its calls. Raises `Unreadable`."""
+        # The last request was answered, as the earlier ones of its log were, and the log hasn't the reply.
+        lacks_reply = (self.start > 0 or bool(self.replies)) and not self.are_whole and not self.is_answered
+        yield trajectory_of(self.known(), self.where, self.start, lacks_reply)
 
     def known(self) -> LoggedRequest:
         """The last request, whose messages have what the log knows of each reply."""
@@ -164,69 +141,61 @@ class Logged:
 
 
 class RequestLog:
-    """The conversations of a file that may still go on. Of each record `named` says what else identifies its task."""
+    """The conversations of a file. Of each record `named` says what else identifies its task."""
 
     def __init__(self, named: Named = lambda record: None) -> None:
+        self.conversations: list[Logged] = []
         self._named = named
-        self._open: dict[Logged, None] = {}  # the one longest without a new request first
         self._by_end: defaultdict[bytes, list[Logged]] = defaultdict(list)
         self._by_response: dict[str, tuple[Logged, int]] = {}
         self._counted: set[bytes] = set()
-        """Digests of beginnings whose calls are counted, for conversations that depart from another or go on late."""
-        self._size = 0
+        """Digests of beginnings whose calls are counted, for conversations that depart from another."""
 
-    def add(self, where: str, record: Any) -> Iterator[Logged]:
-        """Takes a record; yields the conversations that are closed for it. Raises `Unreadable`."""
+    def add(self, where: str, record: Any) -> None:
+        """Takes a record. Raises `Unreadable`."""
         request = request_of(record)
         identity = (*identity_of(request.facts), self._named(record))
         id_, before = ids_of(request.facts)
-        digests, size = _digests(identity, request.whole)
+        digests = _digests(identity, request.whole)
         earlier, start = self._extended(request.messages, digests), 0
         if earlier is None and before in self._by_response:
             of, length = self._by_response[before]
             is_said = role_of(request.messages[0]) == role_of(of.request.messages[0]) == "system"
             request.messages = [*of.known().whole[:length], *request.messages[is_said:]]
-            digests, size = _digests(identity, request.whole)
+            digests = _digests(identity, request.whole)
             earlier, start = (of, 0) if length == len(of.request.whole) else (None, length)
-        same = self._by_end.get(digests[len(request.messages)], ())
+        same = self._by_end[digests[len(request.messages)]]
         failed = [each for each in same if request.reply is not None and not each.is_answered]
-        if failed:
-            logged = self._sent_again(failed, request)
+        if failed:  # the last request of a conversation had no response until it was made again
+            logged = failed[0]
+            for each in failed[1:]:
+                self.conversations.remove(each)
+                same.remove(each)
+            request.facts = {**logged.request.facts, **request.facts}
+            logged.request = request
         elif earlier is None:
             logged = Logged(where, request, start or self._begun(request.whole, digests))
+            self.conversations.append(logged)
         else:
-            logged = self._joined(earlier, request, digests)
-        places = range(len(request.whole), logged.start, -1)
-        last = next((at for at in places if role_of(request.whole[at - 1]) == "assistant"), None)
-        logged.counted = digests[-1] if logged.lacks_reply else None if last is None else digests[last]
-        logged.end, logged.size = digests[-1], size
-        self._size += size
-        self._open[logged] = None
+            logged = earlier
+            self._join(logged, request, digests)
+        if logged in self._by_end[logged.end]:
+            self._by_end[logged.end].remove(logged)
+        logged.end = digests[-1]
         self._by_end[logged.end].append(logged)
         if id_:
-            logged.answered.append(id_)
             self._by_response[id_] = logged, len(request.whole)
-        while self._size > _LARGEST and len(self._open) > 1:
-            longest = next(iter(self._open))
-            self._counted |= {longest.counted} if longest.counted else set()
-            yield self._closed(longest)
-
-    def rest(self) -> Iterator[Logged]:
-        """Closes all."""
-        while self._open:
-            yield self._closed(next(iter(self._open)))
 
     def _extended(self, messages: Sequence[Any], digests: Sequence[bytes]) -> Logged | None:
-        """The open conversation that has the most of these messages, and that they go on with."""
+        """The conversation that has the most of these messages, and that they go on with."""
         for length in range(len(messages) - 1, 0, -1):
             for logged in self._by_end.get(digests[length], ()):
                 if "assistant" in (role_of(messages[length - 1]), role_of(messages[length])):
                     return logged
         return None
 
-    def _joined(self, logged: Logged, request: LoggedRequest, digests: Sequence[bytes]) -> Logged:
-        """The conversation with a further request."""
-        self._take_out(logged)
+    def _join(self, logged: Logged, request: LoggedRequest, digests: Sequence[bytes]) -> None:
+        """Adds a further request to a conversation."""
         last = logged.request
         if request.tools == last.tools:
             request.tools = last.tools  # kept once
@@ -241,43 +210,15 @@ class RequestLog:
         self._counted.update(
             digests[length] for length, message in enumerate(request.messages, 1) if role_of(message) == "assistant"
         )
-        return logged
 
     def _begun(self, messages: Sequence[Any], digests: Sequence[bytes]) -> int:
-        """How many of these messages are another conversation's.
-
-        Where it lacked its last reply, the reply is the next message, and its call is counted already.
-        """
-        at = next((at for at in range(len(messages) - 1, 0, -1) if digests[at] in self._counted), 0)
-        return at + (at > 0 and role_of(messages[at - 1]) != "assistant" == role_of(messages[at]))
-
-    def _sent_again(self, failed: Sequence[Logged], request: LoggedRequest) -> Logged:
-        """The conversation whose last request had no response until it was made again."""
-        for each in failed:
-            self._take_out(each)
-        request.facts = {**failed[0].request.facts, **request.facts}
-        failed[0].request = request
-        return failed[0]
-
-    def _closed(self, logged: Logged) -> Logged:
-        self._take_out(logged)
-        for id_ in logged.answered:
-            self._by_response.pop(id_, None)
-        return logged
-
-    def _take_out(self, logged: Logged) -> None:
-        del self._open[logged]
-        self._size -= logged.size
-        self._by_end[logged.end].remove(logged)
-        if not self._by_end[logged.end]:
-            del self._by_end[logged.end]
+        """How many of these messages are another conversation's."""
+        return next((at for at in range(len(messages) - 1, 0, -1) if digests[at] in self._counted), 0)
 
 
-def _digests(identity: Sequence[Any], messages: Sequence[Any]) -> tuple[list[bytes], int]:
-    """A hash of the first 0, 1, 2, … messages of a task, and the size of all in characters. Raises `Unreadable`."""
-    found, size = [sha256(json.dumps(identity, default=str).encode()).digest()], 0
+def _digests(identity: Sequence[Any], messages: Sequence[Any]) -> list[bytes]:
+    """A hash of the first 0, 1, 2, … messages of a task. Raises `Unreadable`."""
+    found = [sha256(json.dumps(identity, default=str).encode()).digest()]
     for position, message in enumerate(messages):
-        text = compared(position, message)
-        size += len(text)
-        found.append(sha256(found[-1] + text.encode()).digest())
-    return found, size
+        found.append(sha256(found[-1] + compared(position, message).encode()).digest())
+    return found

@@ -1,6 +1,7 @@
-"""Files -> records, each with its place: what a file of traces consists of, whatever its format.
+"""What a user names -> files -> records, each with its place: what a file of traces consists of, whatever its format.
 
-    for where, record in records_of(Path("results.json")):    # "results.json, record 3"
+    with local_files(["runs.json", "-"]) as paths:            # also a folder, a pipe, standard input
+        for where, record in records_of(paths[0]):            # "runs.json, record 3"
 
 A file is a log of inspect_ai, or JSON: objects and lists of them one after the other, so one document, or a record or a
 message a line. It may be compressed by gzip, and be in UTF-8, UTF-16 or UTF-32. One value at a time is in memory. A
@@ -12,23 +13,27 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.imports.inspect_log import is_inspect_log, samples_of
 from rewoo_bench.imports.record import Unreadable, object_at
 from rewoo_bench.imports.requests import conversation_of
+from rewoo_bench.runs.folder import JOURNAL_FILE, QUESTIONS_FILE
+from rewoo_bench.runs.manifest import MANIFEST
 from rewoo_bench.text.json_text import TOO_DEEP, is_too_deep
 from rewoo_bench.text.redaction import without_credentials
 
 _LARGEST = 128 * 2**20  # characters of a value
 _PIECE = 1 << 16  # characters that are read at once
-_MOST_UNPACKED = 200  # times its size, for a compressed file that unpacks to more than `_LARGEST`
 _BETWEEN = re.compile(r"[ \t\r\n,\ufeff]*")
 _DECODER = json.JSONDecoder()
 _CONTAINERS = ("simulations", "trajectories", "traces", "samples", "results", "examples", "items", "data", "runs")
@@ -37,6 +42,37 @@ _NAMES = (".json", ".jsonl", ".ndjson", ".eval", ".json.gz", ".jsonl.gz")
 
 def is_trace_name(name: str) -> bool:
     return name.lower().endswith(_NAMES)
+
+
+def are_traces(path: Path) -> bool:
+    """Whether a file or folder holds what other programs recorded, and no run of this one."""
+    if not path.is_dir():
+        return path.is_file() and path.suffix != ".parquet"
+    names = {each.name for each in path.rglob("*")}
+    return not names & {MANIFEST, QUESTIONS_FILE, JOURNAL_FILE} and any(map(is_trace_name, names))
+
+
+def name_of(given: str) -> str:
+    """The name of what a user names."""
+    return "stdin" if given == "-" else Path(given).name
+
+
+@contextmanager
+def local_files(given: Iterable[str]) -> Iterator[list[Path]]:
+    """The files and folders that are given, those that can be read only once copied first. Raises `UsageError`."""
+    with TemporaryDirectory(prefix="rewoo-bench-") as folder:
+        paths = []
+        for number, each in enumerate(given):
+            path = Path(each)
+            if each == "-" or path.is_fifo():
+                path = Path(folder, str(number), name_of(each))
+                path.parent.mkdir()
+                with open(0 if each == "-" else each, "rb", closefd=each != "-") as source, path.open("wb") as file:
+                    shutil.copyfileobj(source, file)
+            elif not (path.is_file() or path.is_dir()):
+                raise UsageError(f"no such file or folder: {each!r}")
+            paths.append(path)
+        yield paths
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -88,22 +124,12 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
         encoding = json.detect_encoding(file.read(4))
         file.seek(0)
         stream = TextIOWrapper(file, encoding, "replace", newline="\n")
-        most = max(_LARGEST, _MOST_UNPACKED * path.stat().st_size) if is_packed else None
-        text, at, line, size = "", 0, 1, 0
-
-        def more(wanted: int) -> str:
-            nonlocal size
-            found = stream.read(wanted)
-            size += len(found)
-            if most is not None and size > most:
-                raise OSError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
-            return found
-
+        text, at, line = "", 0, 1
         while True:
             begun = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # it matches anything
             line, at = line + text.count("\n", at, begun), begun
             if at == len(text):
-                text, at = more(_PIECE), 0
+                text, at = stream.read(_PIECE), 0
                 if not text:
                     return
                 continue
@@ -113,7 +139,7 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
                 length = len(text) - at
                 if length > _LARGEST:
                     raise Unreadable(f"line {line}: a record of more than {_LARGEST >> 20} MB") from None
-                if further := more(min(max(length, _PIECE), _LARGEST + 1 - length)):
+                if further := stream.read(min(max(length, _PIECE), _LARGEST + 1 - length)):
                     text, at = text[at:] + further, 0
                     continue
                 line += text.count("\n", at, error.pos)

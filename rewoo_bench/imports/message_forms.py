@@ -14,28 +14,23 @@ from typing import Any
 
 from rewoo_bench.imports.message_parts import ITEMS, messages_of_items, with_content
 from rewoo_bench.imports.messages import text_of
-from rewoo_bench.imports.record import first_of, parsed
+from rewoo_bench.imports.record import object_at, objects_at, parsed
+from rewoo_bench.text.model_output import objects_in
 
 
 def messages_in(value: Any) -> list[Any] | None:
     """The messages of a prompt: a list, one in an object, or a text as a user's; None where there is nothing."""
     value = parsed(value)
-    if isinstance(value, Mapping):
-        for name in ("messages", "contents", "input", "inputs", "prompt", "prompts"):
-            if value.get(name):
-                found = messages_in(value[name])
-                system = value.get("system") or value.get("instructions")
-                return [{"role": "system", "content": system}, *found] if system and found else found
-        value = [value] if _is_message(value) else None
-    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]  # LangChain's lists of prompts
+    for name in ("messages", "contents", "input", "inputs", "prompt", "prompts") if isinstance(value, Mapping) else ():
+        if value.get(name):
+            found = messages_in(value[name])
+            system = value.get("system") or value.get("instructions")
+            return [{"role": "system", "content": system}, *found] if system and found else found
     if isinstance(value, str) and value:
         return [{"role": "user", "content": value}]
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list) or not value or not all(map(_is_message, value)):
         return None
-    if all(isinstance(each, str) for each in value):
-        return [{"role": "user", "content": "\n".join(value)}]
-    return [plain for each in value for plain in plain_messages(each)] if all(map(_is_message, value)) else None
+    return [plain for each in value for plain in plain_messages(each)]
 
 
 def reply_in(value: Any) -> Any:
@@ -43,27 +38,10 @@ def reply_in(value: Any) -> Any:
     value = parsed(value)
     if isinstance(value, str):
         return {"role": "assistant", "content": value} if value else None
-    if isinstance(value, list) and any(map(_is_item, value)):
-        return _joined(messages_of_items(value))
-    if isinstance(value, list):
-        return _joined([plain for each in value if isinstance(each, Mapping) for plain in plain_messages(each)])
-    if not isinstance(value, Mapping):
-        return None
-    for name in ("choices", "generations", "candidates"):
-        chosen = value.get(name)
-        while isinstance(chosen, list) and chosen:
-            chosen = chosen[0]
-        if isinstance(chosen, Mapping):
-            inner = first_of(chosen, ("message", "content", "text"))
-            found = reply_in(inner if inner is not None else chosen)
-            reason = first_of(chosen, ("finish_reason", "finishReason"))
-            return {"finish_reason": reason, **found} if reason and isinstance(found, Mapping) else found
-    if _is_message(value):
-        return _joined(list(plain_messages(value)))
-    for name in ("messages", "output", "outputs", "content", "text", "completion", "result", "response"):
-        if value.get(name):
-            return reply_in(value[name])
-    return None
+    if choices := objects_at(value, "choices"):
+        return {"finish_reason": choices[0].get("finish_reason"), **object_at(choices[0], "message")}
+    messages = objects_in([value] if isinstance(value, Mapping) and _is_message(value) else value)
+    return _joined([plain for each in messages for plain in plain_messages(each)])
 
 
 def _joined(messages: list[Any]) -> Any:
@@ -77,11 +55,7 @@ def _joined(messages: list[Any]) -> Any:
 def _is_message(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return (
-        _is_item(value)
-        or any(isinstance(value.get(name), str) for name in ("role", "from"))
-        or _unwrapped(value) != value
-    )
+    return _is_item(value) or isinstance(value.get("role"), str) or _unwrapped(value) != value
 
 
 def _is_item(value: Any) -> bool:
@@ -94,8 +68,6 @@ def _unwrapped(value: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in ("kwargs", "data", "message"):
         if isinstance(value.get(name), Mapping) and (name != "kwargs" or "lc" in value):
             return {"type": value.get("type"), **value[name]}
-    if value.get("type") in ("human", "ai", "system", "tool") and "content" in value:
-        return {**value, "role": value["type"]}
     return value
 
 
@@ -121,8 +93,6 @@ def result_text(value: Any) -> str:
     """The text of a tool's result, also in a message of LangChain."""
     found = parsed(value)
     if isinstance(found, Mapping):
-        if set(found) in ({"output"}, {"result"}):
-            return result_text(next(iter(found.values())))
         inner = _unwrapped(found)
         if inner.get("type") == "tool" and "content" in inner:
             return text_of(inner["content"])

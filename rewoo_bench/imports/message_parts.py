@@ -16,15 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rewoo_bench.imports.record import first_of, known, object_at, objects_at
-from rewoo_bench.text.model_output import objects_in
+from rewoo_bench.text.model_output import as_object, objects_in
 
-_GEMINI = {
-    **{name: name for name in ("functionCall", "functionResponse", "executableCode", "codeExecutionResult")},
-    **{"function_call": "functionCall", "function_response": "functionResponse"},
-    **{"executable_code": "executableCode", "code_execution_result": "codeExecutionResult"},
-    **dict.fromkeys(("inlineData", "inline_data", "fileData", "file_data"), "media"),
-}
-"""Fields of Gemini's parts in both spellings."""
+_GEMINI = ("functioncall", "functionresponse", "executablecode", "codeexecutionresult", "inlinedata", "filedata")
 _OF_CONTENT = ("tool-call", "tool-result", "tool_call", "tool_call_response", "tool-invocation", "dynamic-tool")
 _THOUGHTS = ("reasoning", "thinking", "thought")
 _CODE = "code_execution"  # what Gemini's own runs of code are called here
@@ -62,9 +56,13 @@ def _parts_of(raw: Mapping[str, Any]) -> list[Any] | None:
 
 def _is_foreign(part: Any) -> bool:
     """Whether an item of a content is no part of OpenAI's or Anthropic's messages."""
-    if not isinstance(part, Mapping):
-        return False
-    return part["type"] in _OF_CONTENT if "type" in part else any(name in part for name in _GEMINI)
+    return as_object(part).get("type") in _OF_CONTENT or _of_gemini(as_object(part)) is not None
+
+
+def _of_gemini(part: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
+    """The one field of a part of Gemini's, in either spelling (`functionCall`, `function_call`), and its value."""
+    fields = ((name.replace("_", "").casefold(), as_object(value)) for name, value in part.items())
+    return next((each for each in fields if each[0] in _GEMINI and each[1]), None) if "type" not in part else None
 
 
 def _thought(thought: Mapping[str, Any]) -> str:
@@ -73,12 +71,10 @@ def _thought(thought: Mapping[str, Any]) -> str:
 
 def _of_gemini_cli(call: Mapping[str, Any]) -> dict[str, Any]:
     """A call of a session as a part."""
-    result = call.get("result")
     inner = [object_at(each, "functionResponse").get("response") for each in objects_at(call, "result")]
-    output = inner[0] if inner and inner[0] is not None else result
-    state = str(call.get("status"))
+    output = inner[0] if inner and inner[0] is not None else call.get("result")
     return known({"type": "dynamic-tool", "toolCallId": call.get("id"), "toolName": call.get("name"),
-                  "input": call.get("args"), "output": output, "state": state})  # fmt: skip
+                  "input": call.get("args"), "output": output, "state": call.get("status")})  # fmt: skip
 
 
 def _gemini_usage(tokens: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,15 +115,16 @@ def _replies(parts: Sequence[Any]) -> Iterator[_Reply]:
     """The parts by replies: another one begins at a step's mark, and where a model says something after a result."""
     reply = _Reply()
     for part in parts:
-        before = len(reply.results)
-        following = _Reply()
-        _add(following, part)
-        speaks = bool(following.content or following.thoughts)
-        if (isinstance(part, Mapping) and part.get("type") == "step-start") or (before and speaks):
+        one = _Reply()
+        _add(one, part)
+        is_step = as_object(part).get("type") == "step-start"
+        if is_step or (reply.results and (one.content or one.thoughts)):
             yield reply
             reply = _Reply()
-        for name in ("content", "thoughts", "calls", "results"):
-            getattr(reply, name).extend(getattr(following, name))
+        reply.content += one.content
+        reply.thoughts += one.thoughts
+        reply.calls += one.calls
+        reply.results += one.results
     yield reply
 
 
@@ -137,21 +134,11 @@ def _add(reply: _Reply, part: Any) -> None:
         reply.content.append(part)
         return
     kind = str(part.get("type") or "")
-    gemini = next((name for name in part if name in _GEMINI and part[name] is not None), None) if not kind else None
-    if gemini is not None:
-        _add_gemini(reply, _GEMINI[gemini], part[gemini])
+    if gemini := _of_gemini(part):
+        _add_gemini(reply, *gemini)
     elif kind in _THOUGHTS or part.get("thought") is True:
         reply.thoughts.append(str(part.get("text") or part.get("content") or ""))
-    elif kind in ("tool_call", "tool_call_response"):
-        call = {"id": part.get("id"), "name": part.get("name")}
-        if kind == "tool_call":
-            reply.calls.append({**call, "arguments": part.get("arguments")})
-        else:
-            result = next(
-                (part[name] for name in ("response", "result", "content") if part.get(name) is not None), None
-            )
-            reply.results.append(_result(call["id"], call["name"], result))
-    elif kind.startswith("tool-") or kind == "dynamic-tool":
+    elif kind.startswith(("tool-", "tool_call")) or kind == "dynamic-tool":
         _add_tool(reply, kind, object_at(part, "toolInvocation") or part)
     elif kind.startswith(("image", "audio", "video", "file", "document")):
         reply.content.append(part if "url" not in part else {"type": kind})
@@ -159,33 +146,30 @@ def _add(reply: _Reply, part: Any) -> None:
         reply.content.append({"type": "text", "text": text} if kind else _Piece(text))
 
 
-def _add_gemini(reply: _Reply, kind: str, value: Any) -> None:
-    value = value if isinstance(value, Mapping) else {}
-    if kind == "functionCall":
+def _add_gemini(reply: _Reply, kind: str, value: Mapping[str, Any]) -> None:
+    if kind == "functioncall":
         reply.calls.append({"id": value.get("id"), "name": value.get("name"), "arguments": value.get("args")})
-    elif kind == "functionResponse":
+    elif kind == "functionresponse":
         reply.results.append(_result(value.get("id"), value.get("name"), value.get("response")))
-    elif kind == "executableCode":
+    elif kind == "executablecode":
         reply.calls.append({"id": value.get("id"), "name": _CODE, "arguments": dict(value)})
-    elif kind == "codeExecutionResult":  # the provider ran it, in the same reply
+    elif kind == "codeexecutionresult":  # the provider ran it, in the same reply
         is_failed = value.get("outcome") not in (None, "OUTCOME_OK", "OK", 1)
         reply.content.append({**_result(value.get("id"), _CODE, value.get("output") or ""), "is_error": is_failed})
     else:
-        media = str(value.get("mimeType") or value.get("mime_type")).partition("/")[0]
+        media = str(first_of(value, ("mimeType", "mime_type"))).partition("/")[0]
         reply.content.append({"type": media if media in ("image", "audio", "video") else "file"})
 
 
 def _add_tool(reply: _Reply, kind: str, part: Mapping[str, Any]) -> None:
-    """A tool's call of the AI SDK, with its result where it has one."""
-    name = part.get("toolName") or kind.removeprefix("tool-")
-    id_ = part.get("toolCallId")
-    given = next((part[each] for each in ("input", "args", "rawInput") if part.get(each) is not None), None)
-    if kind != "tool-result":
-        reply.calls.append({"id": id_, "name": name, "arguments": given})
-    output = next(
-        (part[each] for each in ("output", "result", "errorText", "error") if part.get(each) is not None), None
-    )
-    if output is not None:
+    """A tool's call, its result, or both."""
+    id_, name = first_of(part, ("toolCallId", "id")), first_of(part, ("toolName", "name")) or kind.removeprefix("tool-")
+    is_result = kind in ("tool-result", "tool_call_response")
+    if not is_result:
+        arguments = first_of(part, ("input", "args", "rawInput", "arguments"))
+        reply.calls.append({"id": id_, "name": name, "arguments": arguments})
+    output = first_of(part, ("output", "result", "errorText", "error", "response", "content"))
+    if is_result or output is not None:
         is_failed = str(part.get("state")) in _ERRORS or bool(part.get("isError"))
         result = _result(id_, name, output, is_failed)
         (reply.content if part.get("providerExecuted") else reply.results).append(result)
@@ -197,13 +181,8 @@ def _result(id_: Any, name: Any, value: Any, is_failed: bool = False) -> dict[st
         value, is_failed = value["value"], is_failed or str(value["type"]).startswith("error")
     if isinstance(value, Mapping) and len(value) == 1 and (only := next(iter(value))) in ("output", "result", "error"):
         value, is_failed = value[only], is_failed or only == "error"
-    return {
-        "type": "tool_result",
-        "tool_use_id": id_ or "",
-        "name": name or "",
-        "content": value,
-        "is_error": is_failed,
-    }
+    fields = {"tool_use_id": id_ or "", "name": name or "", "content": value, "is_error": is_failed}
+    return {"type": "tool_result", **fields}
 
 
 # Records of OpenAI's Responses API -> the messages of its chat API.

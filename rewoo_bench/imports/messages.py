@@ -26,7 +26,6 @@ from rewoo_bench.imports.record import (
     number,
     object_at,
     objects_at,
-    parsed,
     times_of,
 )
 from rewoo_bench.text.json_text import load_json
@@ -37,10 +36,7 @@ from rewoo_bench.types import Message, ToolCall
 
 _ROLES = {
     "system": "system", "developer": "system", "user": "user", "human": "user", "assistant": "assistant",
-    "ai": "assistant", "model": "assistant", "gpt": "assistant", "tool": "tool", "function": "tool",
-    "function_call": "assistant", "observation": "tool", "gemini": "assistant", "bot": "assistant",
-    "tool_response": "tool", "tool_result": "tool", "function_response": "tool", "ipython": "tool",
-    "environment": "tool",
+    "ai": "assistant", "model": "assistant", "gemini": "assistant", "tool": "tool", "function": "tool",
 }  # fmt: skip
 USAGE = ("usage", "token_usage", "usage_metadata", "usageMetadata")
 _MOMENT = ("timestamp", "created_at", "createdAt")
@@ -178,14 +174,12 @@ def compared(position: int, raw: Any) -> str:
 
 def role_of(raw: Mapping[str, Any]) -> Any:
     """One of `system`, `user`, `assistant` and `tool`; None for any other."""
-    return _ROLES.get(str(raw.get("role") or raw.get("from") or raw.get("type")).casefold())
+    return _ROLES.get(str(raw.get("role") or raw.get("type")).casefold())
 
 
 def _parts(raw: Mapping[str, Any], role: str) -> tuple[str, list[ToolCall], list[tuple[str, str, str, bool]]]:
     """The text of a message, its tool calls, and the results in it: id, name, text, and whether the tool failed."""
-    content = raw.get("content", raw.get("value"))
-    if raw.get("from") == "function_call" and (calls := list(_flat_calls(content))):  # ShareGPT
-        return "", calls, []
+    content: Any = raw.get("content")
     texts: list[str] = []
     calls = list(_calls(raw))
     results: list[tuple[str, str, str, bool]] = []
@@ -212,14 +206,6 @@ def _parts(raw: Mapping[str, Any], role: str) -> tuple[str, list[ToolCall], list
 
 def _kind(part: Any) -> Any:
     return part.get("type") if isinstance(part, Mapping) else None
-
-
-def _flat_calls(value: Any) -> Iterator[ToolCall]:
-    """The tool calls in a text: an object with name and arguments, or a list of them."""
-    found = parsed(value)
-    for each in found if isinstance(found, list) else [found]:
-        if isinstance(each, Mapping) and each.get("name"):
-            yield tool_call(each.get("id"), each["name"], first_of(each, ("arguments", "parameters")))
 
 
 def _calls(raw: Mapping[str, Any]) -> Iterator[ToolCall]:

@@ -21,11 +21,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from rewoo_bench.config.names import file_name
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps
+from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
 from rewoo_bench.runs.journal.database import connect_to_read
@@ -86,10 +84,13 @@ class _Run:
 
     def __init__(self, folder: Path, texts: bool, stack: ExitStack) -> None:
         try:
-            self._questions = read_table(folder / QUESTIONS_FILE, QUESTIONS)
-            self._calls = read_table(folder / CALLS_FILE, CALLS)
+            self._questions = read_table(folder / QUESTIONS_FILE, QUESTIONS).to_pylist()
+            calls = read_table(folder / CALLS_FILE, CALLS).to_pylist()
         except FileNotFoundError as error:
             raise no_table(folder, Path(str(error.filename)).name) from None
+        self._calls: defaultdict[TaskKey, list[Mapping[str, Any]]] = defaultdict(list)
+        for call in sorted(calls, key=lambda call: call["call_index"]):
+            self._calls[_key(call)].append(call)
         self._texts = texts
         self._is_imported = read_manifest(folder).imported is not None
         self._journal: JournalReader | None = None
@@ -98,32 +99,20 @@ class _Run:
         elif texts:
             raise UsageError(f"--texts: {str(folder)!r} has no {JOURNAL_FILE}, which holds the texts of its calls")
         self._traces = _traces(folder / TRACES_FILE) if texts else {}
-        names = self._questions["architecture"].to_pylist()
-        self.architectures = list(dict.fromkeys(names))
-        models = self._questions["model"].to_pylist()
-        self.models = {name: str(model or "unknown") for name, model in zip(names, models, strict=True)}
-        self._of_task: defaultdict[TaskKey, list[int]] = defaultdict(list)
-        keys = zip(*(self._calls[name].to_pylist() for name in TaskKey._fields), strict=True)
-        for position, key in enumerate(keys):
-            self._of_task[TaskKey(*key)].append(position)
+        self.architectures = list(dict.fromkeys(row["architecture"] for row in self._questions))
+        self.models = {row["architecture"]: str(row["model"] or "unknown") for row in self._questions}
 
     def trajectories(self, architecture: str) -> Iterator[RecordedTrajectory]:
         """Those of an architecture, one after the other."""
-        for position, name in enumerate(self._questions["architecture"].to_pylist()):
-            if name == architecture:
-                (row,) = self._questions.slice(position, 1).to_pylist()
-                yield self._trajectory(row)
+        return (self._trajectory(row) for row in self._questions if row["architecture"] == architecture)
 
     def _trajectory(self, row: Mapping[str, Any]) -> RecordedTrajectory:
-        key = TaskKey(row["architecture"], row["example_id"], row["trial"])
-        calls = sorted(
-            self._calls.take(pa.array(self._of_task[key], pa.int64())).to_pylist(), key=lambda call: call["call_index"]
-        )
+        key = _key(row)
         records = _Records(self._journal.calls(key) if self._journal else ())
         trace = self._traces.get(key, {})
         steps = {(step["id"], step["tool"]): step for step in trace.get("steps", ())}
         events: list[ModelCall | ToolUse] = []
-        for call in calls:
+        for call in self._calls[key]:
             if call["role"] == "judge":
                 continue
             record = records.of(call)
@@ -136,7 +125,7 @@ class _Run:
         return RecordedTrajectory(
             task=row["example_id"],
             question=(row["question"] or "") if self._texts else "",
-            events=list(_with_later_turns(events, trace.get("turns", ()))),
+            events=events,
             agent=file_name(row["architecture"]),
             trial=row["trial"],
             system=trace.get("system", told),
@@ -253,21 +242,8 @@ def _times(row: Mapping[str, Any]) -> Times | None:
 def _traces(path: Path) -> dict[TaskKey, dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         found = [json.loads(line) for line in lines]
-    return {TaskKey(each["architecture"], each["example_id"], each["trial"]): each for each in found}
+    return {_key(each): each for each in found}
 
 
-def _with_later_turns(
-    events: Sequence[ModelCall | ToolUse], turns: Sequence[Mapping[str, Any]]
-) -> Iterator[ModelCall | ToolUse | Turn]:
-    """The events with what the user said later, each before the model call that answers it.
-
-    A turn has the number of the steps before it, as an import counts them.
-    """
-    waiting = list(turns)
-    steps = 0
-    for event, is_step in zip(events, are_steps(events), strict=True):
-        while waiting and isinstance(event, ModelCall) and waiting[0]["before_step"] <= steps:
-            yield Turn(waiting.pop(0)["text"])
-        steps += is_step
-        yield event
-    yield from (Turn(turn["text"]) for turn in waiting)
+def _key(row: Mapping[str, Any]) -> TaskKey:
+    return TaskKey(row["architecture"], row["example_id"], row["trial"])

@@ -171,39 +171,57 @@ class RecordedTrajectory:
 _NEAR = 1_000  # tool calls that were asked for and not carried out yet, among which one is looked for
 
 
-def turns_of(events: Sequence[ModelCall | ToolUse | Turn]) -> list[int]:
-    """The number of the model call that each event is, or that asked for it; from 1, and 0 where there is none.
+class Asked(NamedTuple):
+    """A tool call in a reply: the reply's number from 1, its agent, and the call."""
 
-    That is the last reply with this call, by its id, else by name and arguments, else by name; without such a reply,
-    the last call of the same agent.
+    turn: int
+    agent: str
+    call: ToolCall
+
+
+def asked_for(events: Sequence[ModelCall | ToolUse | Turn]) -> list[Asked | None]:
+    """Of each tool's call the one that a reply before had asked for; None where there is none, and for other events.
+
+    That is the last one of the same agent with this id, else with its name and arguments, else with its name.
     """
-    asked: list[tuple[int, str, ToolCall]] = []  # and not carried out yet: turn, agent, call
-    last: dict[str, int] = {}
-    found: list[int] = []
+    waiting: list[Asked] = []
+    found: list[Asked | None] = []
     turn = 0
     for event in events:
+        entry = None
         if isinstance(event, ModelCall):
             turn += 1
-            last[event.agent] = turn
-            asked += [(turn, event.agent, call) for call in event.tool_calls]
-            found.append(turn)
-        elif isinstance(event, Turn):
-            found.append(0)
-        elif (entry := _asked(event, asked)) is not None:
-            asked.remove(entry)
-            found.append(entry[0])
-        else:
-            found.append(last.get(event.agent, turn))
+            waiting += [Asked(turn, event.agent, call) for call in event.tool_calls]
+        elif isinstance(event, ToolUse):
+            named = [each for each in islice(reversed(waiting), _NEAR) if each.call.name == event.name]
+            own = [each for each in named if each.agent == event.agent]
+            same_id = [each for each in own if event.call_id and each.call.id == event.call_id]
+            same = [each for each in own or named if dict(each.call.arguments) == dict(event.arguments or {})]
+            entry = next(iter(same_id or same or own), None)
+            if entry is not None:
+                waiting.remove(entry)
+        found.append(entry)
     return found
 
 
-def _asked(use: ToolUse, asked: Sequence[tuple[int, str, ToolCall]]) -> tuple[int, str, ToolCall] | None:
-    """The entry of a tool's call."""
-    named = [each for each in islice(reversed(asked), _NEAR) if each[2].name == use.name]
-    own = [each for each in named if each[1] == use.agent]
-    same_id = [each for each in own if use.call_id and each[2].id == use.call_id]
-    same = [each for each in own or named if dict(each[2].arguments) == dict(use.arguments or {})]
-    return next(iter(same_id or same or own), None)
+def turns_of(events: Sequence[ModelCall | ToolUse | Turn]) -> list[int]:
+    """The number of the model call that each event is, or that asked for it; from 1, and 0 where there is none.
+
+    Of a tool's call that no reply asked for, it is the last call of the same agent.
+    """
+    last: dict[str, int] = {}
+    found: list[int] = []
+    turn = 0
+    for event, entry in zip(events, asked_for(events), strict=True):
+        if isinstance(event, ModelCall):
+            turn += 1
+            last[event.agent] = turn
+            found.append(turn)
+        elif isinstance(event, Turn):
+            found.append(0)
+        else:
+            found.append(entry.turn if entry else last.get(event.agent, turn))
+    return found
 
 
 def are_steps(events: Sequence[ModelCall | ToolUse | Turn]) -> list[bool]:
@@ -317,27 +335,13 @@ def times_of(start: float | None, end: float | None) -> Times | None:
 # Tokens of a call.
 
 
-def usage_of(usage: Any) -> Usage | None:
-    """The tokens of a usage object in the words of any provider; None where it has none, or impossible ones."""
-    return counted.usage if (counted := counted_usage(usage)) else None
-
-
 def counted_usage(usage: Any) -> CountedUsage | None:
-    """The tokens of a usage object, and whether its own total agrees; None where it has none, or impossible ones."""
-    counted = count_usage(_with_numbers(usage)) if isinstance(usage, Mapping) else None
+    """The tokens of a usage object in the words of any provider, and whether its own total agrees.
+
+    None where it has none, or impossible ones.
+    """
+    counted = count_usage(usage) if isinstance(usage, Mapping) else None
     return counted if counted and counted.usage != Usage() else None
-
-
-def _with_numbers(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """The object with the numbers that some exports write as texts."""
-    return {
-        name: _with_numbers(value)
-        if isinstance(value, Mapping)
-        else int(value)
-        if isinstance(value, str) and value.isdecimal() and len(value) < 20
-        else value
-        for name, value in usage.items()
-    }
 
 
 def names_cached(usage: Any) -> bool:
@@ -355,31 +359,28 @@ def _is_read(name: Any) -> bool:
 
 
 class Parts:
-    """Parts of trajectories on disk, until all are there. Texts are JSON there: one may be no UTF-8."""
+    """Parts of trajectories on disk, until all are there."""
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(path)
         self._database.executescript(
-            "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;"
-            "CREATE TABLE parts(format TEXT, trajectory TEXT, file TEXT, place TEXT, part TEXT);"
+            "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF; CREATE TABLE parts(trajectory TEXT, part TEXT);"
         )
 
     def close(self) -> None:
         self._database.close()
 
     def add(self, format_: str, key: str, file: Path, where: str, part: Any) -> None:
-        values = (format_, *(json.dumps(each, default=str) for each in (str(key), str(file), where, part)))
-        self._database.execute("INSERT INTO parts VALUES (?, ?, ?, ?, ?)", values)
+        values = json.dumps([format_, key]), json.dumps([str(file), where, part], default=str)
+        self._database.execute("INSERT INTO parts VALUES (?, ?)", values)
 
     def whole(self) -> Iterator[tuple[str, str, Path, str, Sequence[Any]]]:
         """Of each trajectory, in the order of their first parts: format, id, file and place of that part, all parts."""
-        self._database.execute("CREATE INDEX of_parts ON parts(format, trajectory)")
-        keys = self._database.execute(
-            "SELECT format, trajectory, file, place, min(rowid) FROM parts GROUP BY format, trajectory ORDER BY 5"
-        )
-        for name, id_, *place, _ in keys:
-            parts = self._database.execute(
-                "SELECT part FROM parts WHERE format = ? AND trajectory = ? ORDER BY rowid", (name, id_)
-            )
-            key, file, where = map(json.loads, (id_, *place))
-            yield name, key, Path(file), where, [json.loads(part) for (part,) in parts]
+        self._database.execute("CREATE INDEX of_parts ON parts(trajectory)")
+        keys = self._database.execute("SELECT trajectory FROM parts GROUP BY trajectory ORDER BY min(rowid)")
+        for (key,) in keys.fetchall():
+            rows = self._database.execute("SELECT part FROM parts WHERE trajectory = ? ORDER BY rowid", (key,))
+            parts = [json.loads(row) for (row,) in rows]
+            format_, id_ = json.loads(key)
+            file, where, _ = parts[0]
+            yield format_, id_, Path(file), where, [part for *_, part in parts]

@@ -32,9 +32,7 @@ from rewoo_bench.imports.record import (
 from rewoo_bench.imports.replies import with_whole_replies
 from rewoo_bench.types import Usage
 
-_CONVERSATION = (
-    *("messages", "contents", "traj", "trajectory", "conversation", "conversations", "history", "turns", "dialogue"),
-)
+_CONVERSATION = (*("messages", "contents", "traj", "trajectory", "conversation", "conversations", "history", "turns"),)
 _SYSTEM = ("system", "systemInstruction", "system_instruction")
 _TASK = ("task_id", "example_id", "sample_id", "question_id", "instance_id", "problem_id", "custom_id")
 _SESSION = ("session_id", "conversation_id", "thread_id")
@@ -69,7 +67,7 @@ def _is_conversation(value: Any) -> bool:
     if not isinstance(first, Mapping):
         return False
     is_said = "content" in first and role_of(first) is not None
-    return "role" in first or "from" in first or isinstance(first.get("parts"), list) or is_said
+    return "role" in first or isinstance(first.get("parts"), list) or is_said
 
 
 @dataclass(slots=True)

@@ -8,10 +8,9 @@ call without a part of its own is known from the model's reply, and its result f
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Literal
 
 from rewoo_bench.imports.message_forms import result_text
@@ -22,14 +21,16 @@ from rewoo_bench.imports.record import (
     Times,
     ToolUse,
     Turn,
+    asked_for,
     count,
     counted_usage,
     number,
     parsed,
 )
 from rewoo_bench.models.hosted.responses import CountedUsage
+from rewoo_bench.text.model_output import RAW_ARGUMENTS
 from rewoo_bench.text.results import says_error
-from rewoo_bench.types import Message, ToolCall, Usage
+from rewoo_bench.types import ToolCall, Usage
 
 Kind = Literal["model", "tool", "agent", ""]
 NO_FACTS: Mapping[str, Any] = {}
@@ -213,36 +214,26 @@ def _conversation(node: Node) -> Conversation:
 def _trajectory(
     calls: Sequence[Node], top: Node, roots: Sequence[Node], agents: Mapping[str, list[Node]], task: str
 ) -> RecordedTrajectory:
+    places = {node.id: "/".join(agent.name for agent in agents[node.id] if agent is not top) for node in calls}
+    made = [(_model_call if node.kind == "model" else _tool_use)(node, places[node.id]) for node in calls]
+    asked = asked_for(made)
+    taken = {id(entry.call) for entry in asked if entry is not None}
     events: list[ModelCall | ToolUse | Turn] = []
-    places: dict[str, str] = {}
-    for node in calls:
-        inner = [agent for agent in agents[node.id] if agent is not top]
-        places[node.id] = "/".join(agent.name for agent in inner)
-    models = [node for node in calls if node.kind == "model"]
-    uses = [node for node in calls if node.kind == "tool"]
-    before: tuple[Message, ...] | None = None
-    made = {node.id: _model_call(node, places[node.id]) for node in models}
-    asked = [(node, position, call) for node in models for position, call in enumerate(made[node.id].tool_calls)]
-    of_use = _matched(uses, asked, places)
-    taken = {(node.id, position) for node, position, _ in of_use.values()}
-    for node in calls:
-        if node.kind == "tool":
-            events.append(_tool_use(node, of_use.get(node.id), places[node.id], models, made))
+    for position, (event, entry) in enumerate(zip(made, asked, strict=True)):
+        later = made[position + 1 :]
+        if isinstance(event, ToolUse):
+            events.append(event if entry is None else _as_asked(event, entry.call, later))
             continue
-        call = made[node.id]
-        if not places[node.id] and call.messages is not None:
-            events += _turns(before, call.messages)
-            before = tuple(call.messages)
-        events.append(call)
-        for position, each in enumerate(call.tool_calls):
-            if (node.id, position) not in taken:
-                result = _result(node, position, models, made)
-                is_failed = result is not None and says_error(result)
-                use = ToolUse(each.name, each.arguments, result, is_failed, agent=places[node.id], call_id=each.id)
-                events.append(use)
+        events.append(event)
+        for call in event.tool_calls:
+            if id(call) not in taken:
+                use = ToolUse(call.name, call.arguments, None, agent=event.agent)
+                events.append(_as_asked(use, call, later))
+    models = [node for node in calls if node.kind == "model"]
     own = [node for node in models if not places[node.id]] or models
     read = [node.conversation for node in own if node.messages is not None]
-    last = made[own[-1].id] if own else None
+    last = made[calls.index(own[-1])] if own else None
+    assert last is None or isinstance(last, ModelCall)
     failed = next((node.error for node in (top, *roots) if node.error), last.error if last else None)
     said = last.reply if last and not last.tool_calls else ""
     answer = said or _first([top, *roots], "text_out") or None
@@ -283,95 +274,32 @@ def _model_call(node: Node, agent: str) -> ModelCall:
     )
 
 
-_Asked = tuple[Node, int, ToolCall]
-
-
-def _matched(uses: Sequence[Node], asked: Sequence[_Asked], places: Mapping[str, str]) -> dict[str, _Asked]:
-    """Which tool call of which reply each tool's span carries out: by its id, else by name and arguments, else name.
-
-    A reply of the same agent is taken first.
-    """
-    free = defaultdict[tuple[str, str], list[_Asked]](list)  # by id, and by name
-    for entry in asked:
-        free["id", entry[2].id].append(entry)
-        free["name", entry[2].name].append(entry)
-    arguments = {use.id: dict(_arguments(use).arguments) for use in uses}
-    found: dict[str, _Asked] = {}
-    for rule, is_own in (("id", True), ("arguments", True), ("name", True), ("id", False), ("arguments", False)):
-        for use in uses:
-            if use.id in found or (rule == "id" and not use.call_id):
-                continue
-            for entry in free["id", use.call_id] if rule == "id" else free["name", use.name]:
-                node, _, call = entry
-                is_it = rule != "arguments" or dict(call.arguments) == arguments[use.id]
-                is_it = is_it and (not is_own or places[node.id] == places[use.id])
-                if is_it and _is_before(node, use):
-                    found[use.id] = entry
-                    free["id", call.id].remove(entry)
-                    free["name", call.name].remove(entry)
-                    break
-    return found
-
-
-def _is_before(one: Node, other: Node) -> bool:
-    return not (one.times and other.times) or one.times.start <= other.times.start
-
-
-def _arguments(use: Node) -> ToolCall:
-    """A tool's call with its arguments, also in the form that decorators of functions record."""
-    value = parsed(use.arguments)
+def _tool_use(node: Node, agent: str) -> ToolUse:
+    """A tool's call, also with its arguments in the form that decorators of functions record."""
+    value = parsed(node.arguments)
     if isinstance(value, Mapping) and set(value) == {"args", "kwargs"}:
         value = value["kwargs"] or ({"args": value["args"]} if value["args"] else {})
     if isinstance(value, Mapping) and set(value) == {"tool_name", "arguments"}:
         value = value["arguments"]
-    return tool_call(use.call_id, use.name, value)
+    call = tool_call(node.call_id, node.name, value)
+    result = node.error if node.result is None else result_text(node.result)
+    failed = node.error is not None or (result is not None and says_error(result))
+    arguments = None if node.arguments is None else call.arguments
+    return ToolUse(node.name or call.name, arguments, result, failed, node.times, agent, node.call_id)
 
 
-def _tool_use(
-    use: Node, asked: _Asked | None, agent: str, models: Sequence[Node], made: Mapping[str, ModelCall]
-) -> ToolUse:
-    call = _arguments(use)
-    arguments = None if use.arguments is None else call.arguments
-    is_object = isinstance(parsed(use.arguments), Mapping)
-    if asked is not None and not is_object:  # not recorded, or LangChain's bare text
-        arguments = asked[2].arguments
-    result = None if use.result is None else result_text(use.result)
-    if result is None and asked is not None:
-        result = _result(asked[0], asked[1], models, made)
-    is_failed = use.error is not None or (result is not None and says_error(result))
-    return ToolUse(
-        use.name or call.name, arguments, use.error if result is None else result, is_failed, use.times, agent,
-        asked[2].id if asked else use.call_id,
-    )  # fmt: skip
-
-
-def _result(node: Node, position: int, models: Sequence[Node], made: Mapping[str, ModelCall]) -> str | None:
-    """The result of a tool call, in the first later prompt that has the reply which asked for it."""
-    calls = made[node.id].tool_calls
-    wanted = [(call.id, call.name) for call in calls]
-    after = (made[later.id] for later in models[models.index(node) + 1 :])
-    for later in islice((call for call in after if call.agent == made[node.id].agent), _NEAR):
-        prompt = later.messages or ()
-        for index in range(len(prompt) - 1, -1, -1):
-            if [(call.id, call.name) for call in prompt[index].tool_calls] != wanted:
-                continue
-            results: list[Message] = []
-            for message in prompt[index + 1 :]:
-                if message.role != "tool":
-                    break
-                results.append(message)
-            by_id = [
-                message for message in results if message.tool_call_id and message.tool_call_id == calls[position].id
-            ]
-            found = by_id or results[position : position + 1]
-            return found[0].content if found else None
-    return None
-
-
-def _turns(before: Sequence[Message] | None, prompt: Sequence[Message]) -> Iterator[Turn]:
-    """What a user said since the call before, whose prompt this one goes on."""
-    if before and tuple(prompt[: len(before)]) == tuple(before):
-        yield from (Turn(message.content) for message in prompt[len(before) :] if message.role == "user")
+def _as_asked(use: ToolUse, call: ToolCall, later: Sequence[ModelCall | ToolUse]) -> ToolUse:
+    """A tool's call with what the reply that asked for it knows, and the next prompt of the agent with its result."""
+    arguments = use.arguments
+    if arguments is None or RAW_ARGUMENTS in arguments:  # not recorded, or LangChain's bare text
+        arguments = call.arguments
+    result, failed = use.result, use.failed
+    prompts = (each.messages or () for each in later if isinstance(each, ModelCall) and each.agent == use.agent)
+    for message in chain.from_iterable(map(reversed, islice(prompts, _NEAR))) if result is None and call.id else ():
+        if message.role == "tool" and message.tool_call_id == call.id:
+            result, failed = message.content, says_error(message.content)
+            break
+    return replace(use, arguments=arguments, result=result, failed=failed, call_id=call.id)
 
 
 _SPAN_KINDS: Mapping[str, Kind] = {"llm": "model", "generation": "model", "tool": "tool", "agent": "agent"}

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import accumulate, islice, pairwise, starmap
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,8 +53,6 @@ _LEAST_OF_ALL = 0.7
 _TICK_S = 1e-9  # between calls whose times weren't recorded; all of them are in the first second of 1970
 _MADE_UP_UNTIL = 1.0  # in seconds since 1970
 _NO_REQUEST = b""  # nobody asks for these records by their requests
-_MOST_FAULTS = 1_000  # lines that are remembered
-_MOST_FIELDS = 100  # whose unread texts the manifest counts
 
 
 @dataclass
@@ -65,7 +62,6 @@ class Imported:
     folder: Path
     rows: int = 0
     faults: list[str] = field(default_factory=list)
-    unreadable: int = 0
     lacks: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
     models: Sequence[str] = ()
@@ -74,6 +70,10 @@ class Imported:
     """Texts that the readers left out, by the place of their field in a record."""
     copies: int = 0
     """Trajectories that were left out, since an earlier file has them, too."""
+
+    @property
+    def unreadable(self) -> int:
+        return len(self.faults)
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,7 @@ async def import_run(
                 for found in read_files(paths, choices.format, choices.fields):
                     done.copies += found.is_copy
                     if fault := found.fault or await writer.add(opened, found.trajectory, done.lacks):
-                        done.unreadable += 1
-                        done.faults += [fault] if len(done.faults) < _MOST_FAULTS else []
+                        done.faults.append(fault)
                     elif found.trajectory is not None:
                         done.rows += 1
                         done.formats[found.format] += 1
@@ -124,7 +123,7 @@ async def import_run(
         except BaseException as error:
             remove_run(out)  # so that the same command can be given again
             if isinstance(error, DataError) and not done.rows:
-                known = ", ".join(each.name for each in FORMATS)
+                known = ", ".join(FORMATS)
                 known = f"files are JSON or JSON lines, also compressed by gzip, in the formats {known}"
                 raise DataError(f"{error}; {known}") from None
             raise
@@ -161,7 +160,7 @@ def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequ
             "models": list(writer.models),  # of the rows, whose first call says it
             "unreadable": done.unreadable,
             "copies": done.copies,
-            "unread": dict(done.unread.most_common(_MOST_FIELDS)),
+            "unread": dict(done.unread.most_common()),
         },
     }
 
@@ -415,28 +414,9 @@ def _counted(event: ModelCall, parts: PromptParts) -> Usage:
     """The tokens of a call by the pinned tokenizer, those of its prompt by parts; 0 for one that wasn't recorded."""
     prompt = sum(parts)
     if event.messages is not None:
-        prompt += sum(map(count_tokens, _texts_of(_Same(event.tools))))
+        prompt += sum(count_tokens(json.dumps(tool)) for tool in event.tools)
     reply = count_tokens(event.reply) + sum(count_call(call.name, call.arguments) for call in event.tool_calls)
     return Usage(input_tokens=prompt, output_tokens=reply)
-
-
-class _Same:
-    """An object as a key, equal to itself alone: the calls of a trajectory have one sequence of tools."""
-
-    def __init__(self, value: Sequence[Any]) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-
-@lru_cache(maxsize=16)
-def _texts_of(tools: _Same) -> Sequence[str]:
-    """Tools as JSON; each call offers the same ones."""
-    return [json.dumps(tool) for tool in tools.value]
 
 
 def _tool_call(index: int, place: Place, event: ToolUse, times: Times) -> Call:
@@ -456,7 +436,7 @@ def _model_record(task: TaskKey, call: Call, event: ModelCall) -> CallRecord:
     request = Request(event.messages or (), call.role)
     prompt = recorded_prompt(request)
     if event.tools:
-        prompt = RecordedPrompt(prompt.last, f'{prompt.form}{{"tools": [{", ".join(_texts_of(_Same(event.tools)))}]}}')
+        prompt = RecordedPrompt(prompt.last, prompt.form + json.dumps({"tools": list(event.tools)}))
     # Made-up times are in the order of the records.
     times = {"sent_at": call.start, "ended_at": call.end} if call.end > _MADE_UP_UNTIL else {}
     receipt = known_fields({"cost_usd": event.cost_usd, **times})

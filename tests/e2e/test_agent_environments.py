@@ -24,7 +24,6 @@ pytestmark = [
 ]
 PACKAGE = "rivers-of-a-test"
 AGENT = "import rivers_of_a_test, sys; print(rivers_of_a_test.NAME, 'pandas' in sys.modules)"
-SCRIPT = f'# /// script\n# dependencies = ["{PACKAGE}==1.0"]\n# ///\n{AGENT}\n'
 
 
 @pytest.fixture
@@ -42,10 +41,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleInd
         yield index
 
 
-@pytest.mark.parametrize("kind", ["requirements", "script"])
-def test_requirements_are_installed_once_into_an_environment_of_their_own(index: SimpleIndex, kind: str) -> None:
-    is_script = kind == "script"
-    agent = write_program("needs", SCRIPT if is_script else AGENT, **({} if is_script else {"requirements": "r.txt"}))
+def test_requirements_are_installed_once_into_an_environment_of_their_own(index: SimpleIndex) -> None:
+    agent = write_program("needs", AGENT, requirements="r.txt")
     (agent / "r.txt").write_text(f"{PACKAGE}==1.0\n")
     assert find_spec("rivers_of_a_test") is None
     with DialectServer() as provider:

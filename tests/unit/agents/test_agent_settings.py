@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -45,25 +44,6 @@ def test_a_variable_behind_a_flag_has_its_value_when_the_agent_starts(monkeypatc
     assert list(command_in_environment(made.settings)) == words
     assert KEY not in json.dumps(made.manifest)
     assert "--token=$OF_MINE" in json.dumps(made.manifest)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("agent.py",), ("-u", "agent.py")],
-)
-def test_requirements_in_a_script_are_found_behind_options_of_python(
-    arguments: tuple[str, ...], tmp_path: Path
-) -> None:
-    (tmp_path / "agent.py").write_text("# /// script\n# dependencies = [\n# ///\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"the metadata of .*agent\.py"):
-        command_in_environment(AgentSettings(command=("python", *arguments), folder=str(tmp_path)))
-
-
-@pytest.mark.parametrize("arguments", [("-m", "agent.py"), ("-c", "agent.py"), ("-",)])
-def test_the_arguments_of_a_module_or_of_code_are_no_script(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    (tmp_path / "agent.py").write_text("# /// script\n# dependencies = [\n# ///\n", encoding="utf-8")
-    command = command_in_environment(AgentSettings(command=("python", *arguments), folder=str(tmp_path)))
-    assert command == (sys.executable, *arguments)
 
 
 def test_a_command_without_credentials_is_written_as_it_is() -> None:

@@ -16,7 +16,6 @@ from rewoo_bench.system.processes import Tail
     ("output", "answer"),
     [
         ("", None),
-        ("\n \n", None),
         ("Paris", "Paris"),
         ("thinking\n\nParis \n", "Paris"),
         ('{"answer": "Paris"}', "Paris"),
@@ -24,10 +23,8 @@ from rewoo_bench.system.processes import Tail
         ('{\n  "answer": "Paris"\n}\n', "Paris"),
         ('{"answer": null}', None),
         ("Paris\u2028France", "Paris\u2028France"),
-        ('{"answer": 7}', "7"),
         ('{"answer": ["a", "b"]}', '["a", "b"]'),
         ('{"result": "Paris"}', '{"result": "Paris"}'),
-        ("[" * 100_000, "[" * 100_000),
     ],
 )
 def test_the_answer_is_the_last_line_or_json(output: str, answer: str | None) -> None:

@@ -36,18 +36,15 @@ def read(folder: Path, content: str | bytes, name: str = "a.json") -> tuple[list
     ("content", "tasks"),
     [
         (f"{MSG}\n{MSG}\n{MSG}\n", ["a.json, line 1", "a.json, line 2", "a.json, line 3"]),
-        (f"[{rec('a')}]\n[{rec('b')}]", ["a", "b"]),
         (f"{rec('a')},\n{rec('b')}", ["a", "b"]),
         (f"{rec('a')}\n[{rec('b')}, {rec('c')}]\n\n{MSG}", ["a", "b", "c", "a.json, line 4"]),
         (f"[{MSG}, {MSG}]", ["a.json, record 1", "a.json, record 2"]),
         (f"[[{rec('a')}, {rec('b')}], {rec('c')}]", ["a", "b", "c"]),
-        (f"[{rec('a')}][{rec('b')}]", ["a", "b"]),
-        (f"{rec('a')} {rec('b')}", ["a", "b"]),
         (f"{MSG} {MSG}", ["a.json, line 1", "a.json, line 1, value 2"]),
         (json.dumps(json.loads(rec("a")), indent=2) + "\n" + json.dumps(json.loads(rec("b")), indent=2), ["a", "b"]),
     ],
-    ids=["lists on lines", "two lists", "commas", "both", "list of lists", "records of lists", "lists side by side",
-         "records side by side", "conversations side by side", "objects over lines"],
+    ids=["lists on lines", "commas", "both", "list of lists", "records of lists", "conversations side by side",
+         "objects over lines"],
 )  # fmt: skip
 def test_all_values_of_a_file_are_read(content: str, tasks: list[str], tmp_path: Path) -> None:
     assert read(tmp_path, content) == (tasks, [])
@@ -59,16 +56,13 @@ PRETTY = json.dumps([json.loads(rec(task)) for task in "abc"], indent=2)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (f"[{rec('a')},{rec('b')}] garbage", "line 1: not valid JSON, or cut off: expected an object or a list"),
         (f'{rec("a")}\n{{"task_id": "t0"\n{rec("b")}\n', "line 3: not valid JSON, or cut off: Expecting ','"),
         (f'{rec("a")}\n{rec("b")}\n{{"task_id": "t0", "messa', "line 3: not valid JSON, or cut off: Unterminated"),
-        (f"{rec('a')}\n7\n{rec('b')}\n", "line 2: not valid JSON, or cut off: expected an object or a list"),
         (PRETTY.replace('"b",', '"b"'), "line 17: not valid JSON, or cut off: Expecting ',' delimiter"),
         (f'{rec("a")}\n{{"n": {"9" * 5_000}}}\n', "line 2: Exceeds the limit"),
         (f"{rec('a')}\n" + "[" * 100_000, "line 2: it is nested deeper than 200 levels"),
     ],
-    ids=["garbage behind", "line without its end", "last line cut", "a number", "a record of an indented list",
-         "a long number", "deep"],
+    ids=["line without its end", "last line cut", "a record of an indented list", "a long number", "deep"],
 )  # fmt: skip
 def test_damage_is_an_error_with_its_place(content: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"^a.json, {re.escape(said)}"):
@@ -102,22 +96,9 @@ def test_a_value_beyond_the_limit_is_an_error(tmp_path: Path) -> None:
         list(records_of(path))
 
 
-def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.json.gz"
-    with gzip.open(path, "wb", 6) as file:
-        file.write(rec().encode() + b"\n[")
-        for _ in range(300):
-            file.write(b" " * MB)
-    with processor_time(20), pytest.raises(DataError, match="unpacks to more than 200 times"):
-        list(read_files([path]))
-
-
 HOSTILE = {
     "objects cut": '{"a": 1,\n',
     "lists": "[\n",
-    "closings": "]\n",
-    "small lists": "[1,1]\n",
-    "quotes": '"\n',
     "long lines": '{"a": [' + "{}," * 1000 + "\n",
 }
 

@@ -17,7 +17,6 @@ from dojo_logs import NEW_PASSWORD, PAY_ATTACKER, PAY_BILL, READ_BILL, RESERVE, 
 
 import rewoo_bench
 from rewoo_bench.cli.main import group
-from rewoo_bench.errors import DataError
 from rewoo_bench.imports.formats import read_files
 from rewoo_bench.imports.write import Imported, import_run
 
@@ -161,9 +160,7 @@ def test_a_case_that_an_error_ended_is_no_attack_that_succeeded(tmp_path: Path) 
     ("change", "fault"),
     [
         ({"utility": ...}, "'utility' is missing: AgentDojo writes it when a case is over"),
-        ({"security": None}, "'security' is None, expected true or false: AgentDojo writes it when a case is over"),
         ({"pipeline_name": ...}, "no 'pipeline_name'"),
-        ({"messages": []}, "no 'messages'"),
         ({"injections": {}}, "no text under 'injections', though the attack is 'direct'"),
         ({"messages": [{"role": "user"}, None]}, "message 1 is NoneType, expected an object with a role"),
     ],
@@ -180,24 +177,3 @@ def test_a_log_that_lacks_something_is_a_line_with_its_path(
     found = [*read_files([tmp_path])]
     assert [each.trajectory is not None for each in found] == [False, True]
     assert found[0].fault == f"broken/{of_case}: not readable as agentdojo: {fault}"
-
-
-def test_a_log_that_is_cut_off_is_an_error_with_its_path(logs: Path, tmp_path: Path) -> None:
-    for name, of_case in (("a", f"{BILL}/direct/injection_task_7.json"), ("b", f"{BILL}/direct/injection_task_7.json")):
-        (tmp_path / name / of_case).parent.mkdir(parents=True)
-        (tmp_path / name / of_case).write_text((logs / AGENT / of_case).read_text()[:-200])
-    with pytest.raises(
-        DataError, match=r"^a/banking/user_task_0/direct/injection_task_7.json, line \d+: not valid JSON"
-    ):
-        list(read_files([tmp_path]))
-
-
-def test_a_message_without_content_is_read(logs: Path, tmp_path: Path) -> None:
-    record = json.loads((logs / AGENT / f"{BILL}/direct/injection_task_7.json").read_text())
-    for message in record["messages"][2:]:
-        message["content"] = None
-    (tmp_path / "a.json").write_text(json.dumps(record))
-    (found,) = read_files([tmp_path / "a.json"])
-    assert found.trajectory is not None
-    assert found.trajectory.attack is not None
-    assert (found.trajectory.answer, found.trajectory.attack.exposed) == (None, False)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
-from broken_json import mutated, trajectories_or_faults
 
-from rewoo_bench.imports.conversations import RequestLog
 from rewoo_bench.imports.formats import NO_FIELDS, Fields, read_files
-from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, ToolUse, Turn
+from rewoo_bench.imports.record import RecordedTrajectory, ToolUse, Turn
 from rewoo_bench.types import Usage
 
 TOOLS = [{"type": "function", "function": {"name": "weather"}}]
@@ -205,27 +202,6 @@ def test_conversations_of_a_data_set_are_read_as_they_are(tmp_path: Path) -> Non
     assert calls(read(tmp_path, unanswered)) == [1]
 
 
-def test_open_conversations_are_bounded_in_size() -> None:
-    log, closed = RequestLog(), []
-    for number in range(100):
-        closed += [each.where for each in log.add(str(number), {"messages": [message("user", "x" * 2**20)]})]
-        assert number + 1 - len(closed) <= 64
-    assert closed == [str(number) for number in range(len(closed))]  # in their order
-    assert len(list(log.rest())) + len(closed) == 100
-
-
-@pytest.mark.parametrize("logged", [pairs, requests])
-def test_a_conversation_that_goes_on_after_it_was_closed_is_another_row_that_counts_no_call_twice(
-    logged: Callable[..., list[Any]],
-) -> None:
-    log, closed = RequestLog(), []
-    first, *others = logged(whole("Oslo"))
-    for record in (first, *({"messages": [message("user", "x" * 2**20)]} for _ in range(70)), *others):
-        closed += list(log.add("", record))
-    found = [each.trajectory("") for each in (*closed, *log.rest())]
-    assert sum(calls([each for each in found if each.question.startswith("How warm")])) == 4
-
-
 def items(number: int) -> list[dict[str, Any]]:
     """A reply in OpenAI's Responses API: what the model thought, and a call of a tool."""
     return [
@@ -281,29 +257,6 @@ def test_responses_of_openai_are_one_conversation(
     assert [list(call.tools) for call in found.calls] == [TOOLS] * 3
     assert uses(found) == ["1", "2"]
     assert (found.system, found.question, found.answer) == ("Be brief.", "How warm is it?", "2 degrees.")
-
-
-def test_broken_logs_end_in_rows_or_faults_and_count_no_usage_twice(
-    tmp_path: Path, draws: Callable[[int], int]
-) -> None:
-    random_ = random.Random(5)
-    logs = [
-        pairs(whole("Oslo")), requests(whole("Oslo")), responses(chained=True), responses(chained=False),
-        [as_pair(each) for each in responses(chained=True)],
-    ]  # fmt: skip
-    path = tmp_path / "log.jsonl"
-    faults = 0
-    for trial in range(draws(1_500)):
-        log = in_turns(logs[trial % len(logs)], random_.choice(logs))
-        records = [mutated(each, random_) if random_.random() < 0.5 else each for each in log]
-        path.write_text("\n".join(map(json.dumps, records)))
-        recorded = 0
-        for found in trajectories_or_faults(path):
-            faults += bool(found.fault)
-            events = found.trajectory.events if found.trajectory else ()
-            recorded += sum(event.usage is not None for event in events if isinstance(event, ModelCall))
-        assert recorded <= len(records)
-    assert faults > draws(1_500) / 3
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
