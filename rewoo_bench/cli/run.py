@@ -68,25 +68,20 @@ def read_run_file(context: click.Context, _: click.Parameter, file: Path | None)
         if option is None:
             raise UsageError(f"{where}: {unknown('flag', key, flags)}")
         if value is not None:
-            defaults[str(option.name)] = _value(option, key, value, where)
+            defaults[str(option.name)] = _value(option, key, value)
     context.default_map = {**(context.default_map or {}), **defaults}
     return file
 
 
-def _value(option: click.Option, key: str, value: Any, where: str) -> Any:
-    """A value in the form of the command's."""
+def _value(option: click.Option, key: str, value: Any) -> Any:
+    """A value in the form of the command's, which click checks."""
     if option.is_flag and isinstance(value, bool):
         return value != key.startswith(("no-", "no_"))
-    if option.name == "extra_body" and isinstance(value, dict):
-        return json.dumps(value)
     if option.multiple:
         return [str(each) for each in value] if isinstance(value, list) else [str(value)]
     if option.name == "ids" and isinstance(value, list):
         return value
-    if option.is_flag or not isinstance(value, str | int | float) or isinstance(value, bool):
-        expected = "true or false" if option.is_flag else "one value"
-        raise UsageError(f"{where}: {key} = {value!r}: expected {expected}")
-    return str(value)
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _with_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -156,17 +156,15 @@ def _format_of(row: object, name: str | None, where: str) -> RowFormat:
     named = next((each for each in fitting if each.name == name), None)
     if named and (evident is None or evident.name in (name, ANY_QUESTION)):
         return named
-    if name is not None:
-        if evident:
-            raise DataError(f"{where}: dataset.toml says format = {name!r}, but the rows are {evident.name!r}")
-        expected = " or ".join(", ".join(sorted(each.keys.split())) for each in ROW_FORMATS if each.name == name)
-        raise DataError(f"{where}: rows with the keys {keys} aren't of the format {name!r}, which has {expected}")
-    if evident:
+    if evident and name is None:
         return evident
-    known = ", ".join(dict.fromkeys(each.name for each in ROW_FORMATS if each.is_evident is not _never))
+    if name is not None:
+        expected = " or ".join(", ".join(sorted(each.keys.split())) for each in ROW_FORMATS if each.name == name)
+        are = f"; they are {evident.name!r}" if evident else ""
+        raise DataError(f"{where}: rows with the keys {keys} aren't of the format {name!r}, which has {expected}{are}")
     names = ", ".join(each.name for each in fitting)
     hint = f"; name the data set that they are of, as in --dataset {fitting[0].name}=FILE ({names})" if fitting else ""
     raise DataError(
         f"{where}: name the keys, or the columns, 'question' and 'answers'; found {keys}, which is no known "
-        f"format{hint}; known by their keys: {known} (docs/compare.md)"
+        f"format{hint} (docs/compare.md)"
     )

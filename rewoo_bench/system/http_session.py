@@ -3,8 +3,8 @@
     async with open_session("https://en.wikipedia.org/w/api.php") as session, session.get(…) as response:
         ...
 
-aiohttp is loaded on first use. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, or from the
-settings of macOS and Windows; certificates from SSL_CERT_FILE and SSL_CERT_DIR, else from the system and certifi.
+aiohttp is loaded on first use. Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY; certificates from SSL_CERT_FILE
+and SSL_CERT_DIR, else from the system and certifi.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import time
 from base64 import b64encode
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from rewoo_bench.text.escaping import plain_line
 
@@ -36,15 +34,9 @@ def open_session(url: str, *, connections: int = 100, trust_env: bool = True, **
     """
     import aiohttp
 
-    address, proxy = urlsplit(url), None
-    if trust_env and address.scheme not in getproxies() and not proxy_bypass(address.hostname or ""):
-        proxy = proxies().get(address.scheme)  # that of ALL_PROXY, which aiohttp doesn't read
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, ssl=certificates() if address.scheme == "https" else True),
-        proxy=proxy,
-        trust_env=trust_env,
-        **settings,
-    )
+    checked_by = certificates() if url.startswith("https:") else True
+    connector = aiohttp.TCPConnector(limit=connections, ssl=checked_by)
+    return aiohttp.ClientSession(connector=connector, trust_env=trust_env, **settings)
 
 
 def certificates() -> ssl.SSLContext:
@@ -57,13 +49,6 @@ def certificates() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
-
-
-def proxies() -> dict[str, str]:
-    """The proxy of each scheme. That of ALL_PROXY is used for a scheme without its own."""
-    known = getproxies()
-    common = {scheme: known["all"] for scheme in ("http", "https") if known.get("all", "").startswith("http")}
-    return {**common, **{scheme: known[scheme] for scheme in ("http", "https") if scheme in known}}
 
 
 def basic_authorization(user: str, password: str) -> str:

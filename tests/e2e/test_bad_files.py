@@ -21,17 +21,13 @@ def make_folder(run: Path) -> None:
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "a list": lambda run: (run / "run.json").write_text("[]"),
-    "not UTF-8": lambda run: (run / "run.json").write_bytes(b'{"run_id": "\xff\xfe"}'),
     "deep": lambda run: (run / "run.json").write_text("[" * 200_000),
     "a folder": make_folder,
     "truncated": lambda run: (run / "questions.parquet").write_bytes((run / "questions.parquet").read_bytes()[:900]),
-    "damaged": lambda run: (run / "questions.parquet").write_bytes(b"PAR1" + b"\x00" * 200 + b"PAR1"),
 }
 COMMANDS = {
     "compare": ("compare", "RUN"),
     "gate": ("gate", "RUN", "--baseline", "RUN"),
-    "claims": ("claims", "RUN"),
-    "publish": ("publish", "RUN", "--out", "copy"),
     "update": ("gate", "RUN", "--baseline", "base.json", "--update"),
     "resume": ("run", "--no-progress", "--resume", "RUN"),
 }
@@ -41,11 +37,8 @@ READERS = {
     "report": ("calls", ("report", "RUN", "--no-figures")),
     "show": ("questions", ("show", "RUN", "sample-028")),
     "publish": ("calls", ("publish", "RUN", "--out", "copy")),
-    "compare, calls": ("calls", ("compare", "RUN", "--prices", "anthropic")),
-    "plot": ("calls", ("plot", "RUN", "--out", "figures")),
     "gate": ("questions", ("gate", "RUN", "--budgets", "budgets.toml")),
     "compare": ("questions", ("compare", "RUN")),
-    "rescore": ("questions", ("rescore", "RUN")),
 }
 BUDGET = '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\ntotal_tokens = { mean = 9999 }\n'
 

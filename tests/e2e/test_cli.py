@@ -73,14 +73,6 @@ def test_json_is_all_that_is_printed(server: ModelServer, capfd: pytest.CaptureF
     assert told["summary"][0]["exact_match"]["n"] == 3
 
 
-def test_a_role_can_have_a_model_of_its_own(tmp_path: Path, server: ModelServer) -> None:
-    hosted(server, "--judge-model", "openai/judge", "--out", "here")
-    asked = {entry.request["model"] for entry in server.books}
-    assert asked == {"test", "judge"}
-    calls = pd.read_parquet(tmp_path / "here" / "calls.parquet")
-    assert set(zip(calls["role"], calls["name"], strict=True)) == {("agent", "openai/test"), ("judge", "openai/judge")}
-
-
 def test_a_judge_that_its_provider_failed_is_asked_again_and_nothing_else_is(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

@@ -37,7 +37,6 @@ def refusals() -> str:
     Path("blank.jsonl").write_text('{"title": "a", "text": " "}\n')
     Path("none.txt").write_text("none\n")
     Path("wrong.toml").write_text("modle = 'oracle'")
-    Path("types.toml").write_text("model = ['a', 'b']")
     assert quiet("--arch", "direct", "--model", "oracle", "-n", 4, "--out", "here") == 0
     said = []
     for command in re.findall(r"^\$ rewoo-bench (.*)$", GOLDEN.read_text(), re.MULTILINE):
@@ -74,16 +73,6 @@ def test_what_only_a_new_process_shows(arguments: Sequence[str], env: dict[str, 
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("rewoo-bench: ")
     assert message in err
-
-
-def test_a_run_in_which_everything_failed_is_not_done(capfd: pytest.CaptureFixture[str]) -> None:
-    with ModelServer(lambda request: ServerFault(status=400, message="too rude")) as server:
-        assert hosted(server, "--max-retries", 0) == 3
-    out, err = capfd.readouterr()
-    table = out.partition("how the questions ended")[2].split("\n\n")[1].splitlines()
-    assert [line.split()[-2:] for line in table] == [["rows", "failed"], ["3", "3"], ["3", "3"]]
-    assert "nan" not in out
-    assert "every question failed; last: 'openai/test' answered 400: too rude" in err
 
 
 def test_a_run_with_failed_questions_is_incomplete_unless_they_are_tolerated(

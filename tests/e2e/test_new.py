@@ -74,13 +74,6 @@ def test_a_new_agent_runs_beside_the_others(capfd: pytest.CaptureFixture[str]) -
     ] * 2  # fmt: skip
 
 
-def test_a_new_data_set_runs_with_the_oracle() -> None:
-    assert new("dataset", "my-set") == 0
-    assert quiet("--arch", "rewoo,react", "--model", "oracle", "--dataset", "./my-set", "--out", "here") == 0
-    assert load("here")["exact_match"].tolist() == [True] * 4
-    assert set(load("here")["dataset"]) == {"my-set"}
-
-
 def test_a_new_runner_runs_in_a_process_of_its_own() -> None:
     assert new("runner", "look_once") == 0
     with ModelServer(lambda request: "Neva") as server:

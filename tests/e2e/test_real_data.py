@@ -9,7 +9,7 @@ import pytest
 from real_data import HOTPOTQA, TRIVIAQA, RealData
 
 from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.text.scoring import normalize_triviaqa, score
+from rewoo_bench.text.scoring import normalize_triviaqa
 
 Rows = list[dict[str, Any]]
 
@@ -69,10 +69,3 @@ def test_triviaqa_normalisation_gives_the_published_normalised_aliases(triviaqa_
     for answer in (row["answer"] for row in triviaqa_rows):
         assert {normalize_triviaqa(alias) for alias in answer["aliases"]} == set(answer["normalized_aliases"])
         assert normalize_triviaqa(answer["value"]) == answer["normalized_value"]
-
-
-def test_every_gold_answer_scores_full_marks(hotpotqa: Dataset, triviaqa: Dataset) -> None:
-    for example in hotpotqa.examples:
-        assert score(example.answers[0], example.answers, "hotpotqa").exact_match
-    for example in triviaqa.examples:
-        assert score(example.answers[-1], example.answers, "triviaqa").exact_match

@@ -114,8 +114,6 @@ def test_flags_of_a_recorded_run_make_the_same_run() -> None:
     [
         ("arch = ", "not valid TOML"),
         ("trust = 3", "unknown flag 'trust'"),
-        ("provider-cache = 3", "provider-cache = 3: expected true or false"),
-        ("question-time = 00:05:00", "question-time = datetime.time(0, 5): expected one value"),
         ("resume = 'x'", "unknown flag 'resume'"),
     ],
 )
@@ -161,15 +159,3 @@ def test_tools_are_those_of_the_flag_and_of_an_earlier_run() -> None:
     assert quiet("--from", "first/run.json", "--out", "again") == 0
     assert tools_of("first") == tools_of("again") == expected
     assert quiet("--resume", "first") == 0
-
-
-def test_a_file_stands_for_the_questions_of_a_data_set() -> None:
-    row = {"question": "Where did Ann Ek live?", "answer": "Lund"}
-    Path("mine.jsonl").write_text(json.dumps(row) + "\n")
-    Path("speech.txt").write_text("Good evening.\n\nAnn Ek lived in\nLund.\n")
-    flags = ("--dataset", "sotu=mine.jsonl", "--corpus", "speech.txt", "--model", "oracle")
-    assert quiet("--arch", "rewoo,react", *flags, "--out", "here") == 0
-    table = load("here")
-    assert set(table["dataset"]) == {"sotu"}
-    assert table["exact_match"].all()
-    assert tools_of("here") == {"rewoo": ["Search"], "react": ["Search", "Lookup"]}

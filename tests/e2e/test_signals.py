@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -117,43 +115,6 @@ def test_after_the_folder_was_made_and_before_the_first_question_it_is_one_line_
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert err.strip() == "rewoo-bench: interrupted while no question was being asked"
-
-
-def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(waiting: Waiting, slow: ModelServer) -> None:
-    command = [sys.executable, str(SCRIPT), *map(str, arguments(slow, "here"))]
-    pid, terminal = pty.fork()
-    if not pid:
-        os.execv(sys.executable, command)
-    reader = threading.Thread(target=drain, args=(terminal, waiting.asked))
-    reader.start()
-    reader.join(60)
-    assert waiting.asked.is_set()
-    os.close(terminal)
-    assert exit_code(pid) == 3
-    goes_on(waiting, slow, "here")
-
-
-def drain(terminal: int, until: threading.Event) -> None:
-    """Reads what is printed, so that nothing waits for it."""
-    os.set_blocking(terminal, False)
-    while not until.wait(0.05):
-        try:
-            os.read(terminal, 4096)
-        except BlockingIOError:
-            continue
-        except OSError:
-            return
-
-
-def exit_code(pid: int) -> int:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.05)
-    os.kill(pid, signal.SIGKILL)
-    raise AssertionError("the run goes on without its terminal")
 
 
 def test_a_run_under_nohup_outlives_its_terminal(waiting: Waiting, slow: ModelServer) -> None:

@@ -66,12 +66,6 @@ def test_a_run_against_a_server_of_ones_own_imports_nothing_slow(server: ModelSe
     assert server.books
 
 
-def test_a_run_of_a_model_of_openai_imports_nothing_slow(server: ModelServer, tmp_path: Path) -> None:
-    environment = {"OPENAI_BASE_URL": server.api_base, "OPENAI_API_KEY": KEY}
-    assert imported_by(*one_question("gpt-4o-mini", tmp_path / "run"), **environment) == set()
-    assert server.books
-
-
 @pytest.mark.slow
 def test_a_comparison_imports_pandas_and_nothing_slower(tmp_path: Path) -> None:
     run = tmp_path / "run"

@@ -113,15 +113,6 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_by("import rewoo_bench; rewoo_bench.Message; rewoo_bench.score") == set()
 
 
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"]])
-def test_help_loads_nothing_heavy(command: list[str]) -> None:
-    code = (
-        "import contextlib\nfrom rewoo_bench.cli.main import main\n"
-        f"with contextlib.suppress(SystemExit): main({command!r})"
-    )
-    assert loaded_by(code) == set()
-
-
 def test_help_of_a_run_shows_the_everyday_flags_and_how_to_see_the_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -156,10 +147,6 @@ def test_the_module_is_the_command() -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "RUN" in done.stderr
-
-
-def test_the_types_say_that_they_are_there() -> None:
-    assert (Path(rewoo_bench.__file__).parent / "py.typed").is_file()
 
 
 @pytest.mark.parametrize(

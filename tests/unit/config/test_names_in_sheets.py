@@ -14,7 +14,6 @@ from rewoo_bench.config.price_table import find_price_entry, is_same_model
     ("name", "price"),
     [
         ("gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini"),
-        ("openai/gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini"),
         ("azure/gpt-4o-mini", "openai:gpt-4o-mini"),
         ("claude-sonnet-4-5-20250929", "anthropic:claude-sonnet-4-5"),
         ("openrouter/anthropic/claude-sonnet-4.5", "anthropic:claude-sonnet-4-5"),
@@ -31,7 +30,6 @@ def test_a_snapshot_and_a_prefix_find_the_price_of_the_model(name: str, price: s
     ("name", "price"),
     [
         ("ft:gpt-4o-mini-2024-07-18:me::1", None),
-        ("gpt-4o-20", None),
         ("claude-sonnet-4-5-mine", None),
         ("o3-pro-2025-06-10", "openai:o3-pro"),
         ("azure/gpt-4o-2024-05-13", "openai:gpt-4o-2024-05-13"),
@@ -68,7 +66,6 @@ def test_a_snapshot_that_has_a_price_of_its_own_keeps_it() -> None:
     ("asked", "answered", "is_same"),
     [
         ("openai/gpt-4o", "gpt-4o-2024-08-06", True),
-        ("gpt-4o-2024-08-06", "gpt-4o-2024-08-06", True),
         ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20", False),
         ("openai/gpt-4o", "gpt-4o-mini-2024-07-18", False),
         ("anthropic/claude-sonnet-4-5-latest", "claude-sonnet-4-5-20250929", True),

@@ -87,7 +87,6 @@ def test_a_name_of_two_packages_names_both(
 BUNDLED: list[tuple[PluginKind, str]] = [
     ("architectures", "rewoo"),
     ("models", "oracle"),
-    ("scorers", "hotpotqa"),
 ]
 
 
@@ -104,7 +103,6 @@ def test_a_bundled_name_of_another_package_names_both(
     ("value", "message"),
     [
         ("no_such_package:X", "can't import 'no_such_package:X': ModuleNotFoundError: No module named"),
-        ("json:loads", "JSONDecoder|loads"),
         ("json.decoder:NaN", "nan is no class, and no folder: TypeError"),
     ],
 )

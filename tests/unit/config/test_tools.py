@@ -17,7 +17,6 @@ from rewoo_bench.config.named import tools_for
 from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import SpecError, UsageError
 from rewoo_bench.evaluation.inputs import read_run_inputs
-from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Model, Tool, Trajectory
@@ -179,17 +178,3 @@ class Glossary:
 
 
 PAGE = {"title": "Lund", "text": "A town."}
-
-
-def test_a_search_without_pages_says_how_to_do_without(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="give passages with --corpus FILE, leave the search out with --tools"):
-        answer(set_with_tools(tmp_path, ["Search"]))
-
-
-def test_an_unknown_tool_is_named_where_it_stands(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"dataset\.toml: tools: unknown tool 'Calculater', did you mean 'Calculator'"):
-        load_dataset_examples(set_with_tools(tmp_path, ["Calculater"]))
-    with pytest.raises(SpecError, match="--tools: unknown tool 'search', did you mean 'Search'"):
-        answer("sample", tools=("search",))
-    with pytest.raises(SpecError, match="--tools: Search is named twice"):
-        answer("sample", tools=("Search", "Search"))

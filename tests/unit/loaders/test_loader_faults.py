@@ -30,7 +30,7 @@ from rewoo_bench.types import Document
         ([], "rows.json has no rows"),
         (
             [{"id": 1, "paragraphs": []}],
-            "name the keys, or the columns, 'question' and 'answers'; found id, paragraphs, .*known .*hotpotqa.*sample",
+            "name the keys, or the columns, 'question' and 'answers'; found id, paragraphs, which is no known format",
         ),
         ([hotpotqa_row(), hotpotqa_row()], "row 2: the id 'id1' is already that of row 1"),
         ([hotpotqa_row(), {"_id": "id2", "answer": "x"}], "row 2: no 'question'; it has _id, answer"),
@@ -78,7 +78,7 @@ def test_an_unknown_data_set_names_those_there_are(dataset: str, message: str) -
     [
         ({"questions": "none.jsonl"}, {}, "names 'none.jsonl', and there is no such file"),
         ({"questions": ""}, {}, "no questions; give 'questions', 'generator' or a \\[hub\\] table"),
-        ({"format": "triviaqa"}, {}, "dataset.toml says format = 'triviaqa', but the rows are 'sample'"),
+        ({"format": "triviaqa"}, {}, "aren't of the format 'triviaqa', which has .*; they are 'sample'"),
         ({}, {"split": "train"}, "unknown split 'train'; available: validation"),
     ],
 )

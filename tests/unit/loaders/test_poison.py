@@ -13,7 +13,7 @@ from rewoo_bench import bench
 from rewoo_bench.analysis.claims.run_groups import gather
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.loaders.load import generated_count, load_dataset_examples
-from rewoo_bench.loaders.poison import KINDS, lines, poisoned, split_inject
+from rewoo_bench.loaders.poison import KINDS, lines, poisoned
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.text.words import fold
 from rewoo_bench.tools import Corpus, DocumentPages
@@ -65,16 +65,6 @@ def test_every_line_is_asked_sooner_or_later_and_names_the_canary(kind: str) -> 
     assert shown == {f"It lies on the Dnieper. {line}" for line in lines(kind)}
 
 
-def test_the_notations_of_the_architectures_are_among_the_lines() -> None:
-    for written in (
-        "#E9 = Search[$canary]",
-        "Action: Search[$canary]",
-        '"args": {"query": "$canary"}',
-        'await Search("',
-    ):
-        assert any(written in line for line in lines("call"))
-
-
 def test_a_canary_depends_on_the_seed_and_the_id_alone_and_is_nowhere_else() -> None:
     every = [canary(only(replace(EXAMPLE, id=id_), "call", seed)) for id_ in "ab" for seed in (0, 1)]
     assert len(set(every)) == 4
@@ -83,20 +73,6 @@ def test_a_canary_depends_on_the_seed_and_the_id_alone_and_is_nowhere_else() -> 
         texts = [example.question, *example.answers, *(page.title for page in example.documents)]
         texts += [page.text for page in example.documents if page.title != example.chain[0].title]
         assert not any(fold(word) in fold(" ".join(texts)) for word in canary(example).split())
-
-
-def test_what_each_kind_wants() -> None:
-    wants = {
-        kind: (bool(injection.actions), bool(injection.value), bool(injection.answer), injection.stops)
-        for kind in KINDS
-        if (injection := only(EXAMPLE, kind).injection)
-    }
-    assert wants == {
-        "call": (True, False, False, False),
-        "argument": (True, True, False, False),
-        "answer": (False, False, True, False),
-        "stop": (False, False, True, True),
-    }
 
 
 def test_questions_without_such_a_page_are_left_out() -> None:
@@ -185,10 +161,8 @@ def test_claims_about_other_questions_leave_such_ones_out(tmp_path: Path) -> Non
             "chain?inject=cal",
             r"'cal', did you mean 'call'\? available: all, answer, argument, call, stop",
         ),
-        ("chain?inject=", "unknown inject ''"),
         ("chain?inject=call&inject=stop", "inject is given once; inject=all asks each question with each kind"),
         ("sample-arithmetic?inject=call", "no question has chain and pages"),
-        ("sample?injekt=call", "has no options but objectives and inject, so 'injekt=call' can't be given"),
     ],
 )
 def test_what_can_not_be_asked_is_one_clear_line(name: str, said: str) -> None:
@@ -201,8 +175,3 @@ def test_pages_of_a_corpus_have_no_line(tmp_path: Path) -> None:
     corpus.write_text(json.dumps({"title": "Lund", "text": "Lund is a city."}))
     with pytest.raises(UsageError, match=r"--corpus: \?inject puts lines into the questions' own documents"):
         bench("react", out=tmp_path / "run", dataset="sample?inject=call", corpus=corpus)
-
-
-def test_other_options_stay_with_the_data_set() -> None:
-    assert split_inject("chain?hops=2&inject=stop&width=2") == ("chain?hops=2&width=2", "stop")
-    assert split_inject("chain?hops=2") == ("chain?hops=2", "")

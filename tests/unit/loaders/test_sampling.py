@@ -37,10 +37,6 @@ def test_the_order_of_the_rows_does_not_matter(rows: list[Example]) -> None:
     assert ids(rows, 10) == ids(EXAMPLES[:30], 10)
 
 
-def test_another_seed_gives_another_sample() -> None:
-    assert set(ids(EXAMPLES, 20, seed=0)) != set(ids(EXAMPLES, 20, seed=1))
-
-
 def test_a_duplicate_id_names_both_rows() -> None:
     with pytest.raises(DataError, match=r"dev\.json, row 3: the id 'q0' is already that of row 1"):
         select([EXAMPLES[0], EXAMPLES[1], EXAMPLES[0]], limit=2, seed=0, where="dev.json")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rewoo_bench.system.files import new_file, replaced
+from rewoo_bench.system.files import replaced
 
 
 def test_nothing_is_written_through_a_link_with_the_name_of_a_part(tmp_path: Path) -> None:
@@ -22,15 +22,6 @@ def test_nothing_is_written_through_a_link_with_the_name_of_a_part(tmp_path: Pat
     assert (out.read_text(), victim.read_text()) == ("new", "mine")
     assert len(part.name) > 16
     assert not part.exists()
-
-
-def test_a_new_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
-    victim, part = tmp_path / "victim", tmp_path / "traces.jsonl.part"
-    victim.write_text("mine")
-    part.symlink_to(victim)
-    with new_file(part) as file:
-        file.write(b"new")
-    assert (part.read_text(), victim.read_text(), part.is_symlink()) == ("new", "mine", False)
 
 
 @pytest.mark.parametrize("follows", [True, False])

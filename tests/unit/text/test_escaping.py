@@ -46,15 +46,6 @@ def test_random_signs_are_no_markup() -> None:
         assert html.unescape(cell) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "mark"),
-    [("hey @all", "@a"), ("team @org/name", "@o"), (":smile:", ":s"), (":+1:", ":+"), ("see #12", "#1")],
-)
-def test_what_github_looks_for_in_text_is_parted(text: str, mark: str) -> None:
-    assert mark not in html.unescape(plain_markdown(text))
-    assert mark in html.unescape(plain_markdown(text)).replace(INVISIBLE, "")
-
-
 @pytest.mark.parametrize("before", ["", "a\n", "\n\n", "a\n \t", "\r\n", "\u2028"])
 @pytest.mark.parametrize("command", ["::error::x", "##[error]x", "::add-mask::x"])
 def test_no_line_is_a_command_to_a_ci_runner(before: str, command: str) -> None:

@@ -50,12 +50,6 @@ async def test_a_question_that_was_answered_does_not_loop_until_its_end(lines: l
     assert question["loop_tokens"] == 0
 
 
-async def test_the_answer_at_the_limit_is_no_step_and_not_in_the_loop() -> None:
-    question, calls = await row("react?max_steps=4&answer_at_limit=true", [*[SEARCH] * 4, FINISH])
-    tokens = calls["input_tokens"] + calls["output_tokens"]
-    assert (question["loop_step"], question["loop_tokens"]) == (2, tokens.iloc[1:4].sum())
-
-
 async def test_a_step_of_plan_and_execute_is_its_plan_and_its_action() -> None:
     plan, action = "Plan:\n1. Find it.", "Action: Search[Kyiv]"
     question, calls = await row("plan-execute?max_steps=3", [plan, action] * 3)

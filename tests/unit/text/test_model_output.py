@@ -6,22 +6,17 @@ import json
 from typing import Any
 
 import pytest
-from parts import Query, Told, toolbox
+from parts import Told, toolbox
 
 from rewoo_bench.calls.meter import Meter
-from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.errors import PlanError
 from rewoo_bench.evaluation.evaluator import run_noting_repairs
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.arguments import read_call
-from rewoo_bench.runners.notation.plan_checks import read_checked
-from rewoo_bench.runners.notation.plan_formats import read_plan
 from rewoo_bench.runners.notation.replies import parse_action
 from rewoo_bench.runners.react_native import written_calls
 from rewoo_bench.testing.scripted_model import ScriptedModel, ScriptLine
 from rewoo_bench.text.model_output import LARGEST_CALL, RAW_ARGUMENTS, check_call, check_reply, noting_repairs
 from rewoo_bench.text.openai_format import to_chat
-from rewoo_bench.tools.guards import Deadline
 from rewoo_bench.types import Completion, Message, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio  # plain functions run as they are
@@ -50,11 +45,6 @@ async def test_half_of_a_surrogate_pair_in_an_action_is_replaced_and_noted() -> 
     assert trajectory.notes["repaired"] == [{"place": "turn 1", "repair": "a lone surrogate became U+FFFD"}]
 
 
-async def test_half_of_a_surrogate_pair_that_a_tool_says_is_replaced() -> None:
-    guarded = Deadline(Told(lambda _: "a \ud800"), ToolSettings())
-    assert await guarded(Query(query="x")) == "a \ufffd"
-
-
 def test_a_sound_completion_is_passed_on_as_it_is() -> None:
     said = Completion("Neva 🙂", tool_calls=(ToolCall("1", "Search", {"query": ["Oslo", {"a": 1.5}]}),))
     assert check_reply(said) is said
@@ -65,10 +55,8 @@ def test_a_sound_completion_is_passed_on_as_it_is() -> None:
     [
         (nested(600), json.dumps(nested(600))),
         ({"query": nested(32)}, json.dumps({"query": nested(32)})),
-        (None, "null"),
         ("Oslo", "Oslo"),
         ({"query": float("nan")}, '{"query": NaN}'),
-        ({"query": {1, 2}}, "{'query': {1, 2}}"),
         ({5: "Oslo"}, '{"5": "Oslo"}'),
     ],
 )
@@ -81,9 +69,7 @@ def test_arguments_that_are_no_json_object_are_text(arguments: Any, text: str) -
     assert len(notes) == isinstance(arguments, dict)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [(5, "5"), (None, "None"), (["Search"], "['Search']"), ("a\ud800", "a\ufffd")]
-)
+@pytest.mark.parametrize(("name", "text"), [(None, "None"), ("a\ud800", "a\ufffd")])
 async def test_a_tools_name_of_any_type_is_text(name: Any, text: str) -> None:
     asked = Completion("", tool_calls=(ToolCall(name, name, {"query": "x"}),))
     trajectory = await put("react-native", asked, "Answer: Neva")
@@ -105,20 +91,6 @@ def test_what_is_no_number_of_json_is_text(number: str) -> None:
     assert written_calls(f'{{"name": "Search", "arguments": {{"limit": {number}}}}}', toolbox()) == ()
 
 
-def test_a_deep_argument_is_a_fault_of_the_plan() -> None:
-    plan = json.dumps({"steps": [{"id": "E1", "tool": "Search", "args": {"query": nested(600)}}]})
-    with pytest.raises(PlanError) as caught:
-        read_plan(plan, "json")
-    assert caught.value.faults == ("the JSON can't be read: nested more than 32 deep",)
-
-
 def test_arguments_that_are_too_long_together_are_text() -> None:
     call = check_call(ToolCall("1", "Search", {str(number): "x" * 9_990 for number in range(11)}))
     assert [len(text) for text in call.arguments.values()] == [LARGEST_CALL]
-
-
-def test_the_faults_of_a_plan_are_said_up_to_twenty() -> None:
-    wrong = "\n".join(f"#E{number} = Nothing[x]" for number in range(1, 31))
-    for text in (wrong, json.dumps([{"tool": 1}] * 30)):
-        _, faults, _ = read_checked(text, "json" if text.startswith("[") else "text", toolbox(), 50)
-        assert (len(faults), faults[-1]) == (21, "and 10 more faults")

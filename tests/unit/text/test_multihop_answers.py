@@ -23,10 +23,8 @@ RIGHT, WRONG = Score(exact_match=True, f1=1.0), Score(exact_match=False, f1=0.0)
         ("yes indeed", ["yes"], False, 2 / 3),
         # nothing is left of either: equal, with an F1 of 1; of one of them: nothing
         ("The", ["a"], True, 1.0),
-        ("!", ["Lund"], False, 0.0),
         ("Lund", ["The"], False, 0.0),
         ("273282", ["273,282"], True, 1.0),
-        ("Oslo", ["Lund", "Lund, Sweden"], False, 0.0),
     ],
 )
 def test_musique_takes_the_best_over_the_answer_and_its_aliases(

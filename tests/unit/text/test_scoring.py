@@ -20,12 +20,10 @@ GOLDEN = [
     ("  an apple\ta  day", "Apple, the day", (True, 1.0), (True, 1.0)),
     ("Delhi, India", "Delhi", (False, 2 / 3), (False, 2 / 3)),
     ("new new york", "New York", (False, 0.8), (False, 0.8)),
-    ("Oslo", "Bergen", (False, 0.0), (False, 0.0)),
     # punctuation: deleted, or a space
     ("well-known", "well known", (False, 0.0), (True, 1.0)),
     ("U.S.", "US", (True, 1.0), (False, 0.0)),
     ("O'Neill", "o neill", (False, 0.0), (True, 1.0)),
-    ("snake_case", "snake case", (False, 0.0), (True, 1.0)),
     ("1,000 men", "1000 men", (True, 1.0), (False, 0.4)),
     # typographic quotes: kept, or a space
     ("rock ‘n’ roll", "rock n roll", (False, 2 / 3), (True, 1.0)),
@@ -55,11 +53,6 @@ def test_scores_are_those_of_the_official_scripts(
 @pytest.mark.parametrize("prediction", [None, "", " \n"])
 def test_no_prediction_scores_nothing(prediction: str | None, dataset: Literal["hotpotqa", "triviaqa"]) -> None:
     assert score(prediction, ["The", "Oslo"], dataset) == Score(exact_match=False, f1=0.0)
-
-
-def test_each_metric_is_its_best_over_the_answers() -> None:
-    assert score("Bombay city", ["Mumbai", "Bombay", "the Bombay City"]) == Score(exact_match=True, f1=1.0)
-    assert score("Bombay city", ["Mumbai", "Bombay"]).f1 == pytest.approx(2 / 3)
 
 
 def test_without_gold_answers_there_is_no_score() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rewoo_bench.text.tables import markdown_table, text_table
-from rewoo_bench.text.words import counted
 
 CELLS = [["", "n", "total"], ["rewoo", "50", "1,431.9"], ["a\nb", "7", ""]]
 
@@ -20,10 +19,6 @@ def test_markdown_holds_cells_as_plain_text_and_numbers_on_the_right() -> None:
         r"| \*x\* | 1 | - | so |",
         "| y | +0.1 [0.0, 0.2] | <0.001 | no |",
     ]
-
-
-def test_a_number_has_its_noun() -> None:
-    assert [counted(number, "row") for number in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
 
 
 def test_a_wide_table_becomes_several_of_fewer_columns() -> None:
