@@ -237,8 +237,7 @@ def _architecture(
         yield Check("failed questions", "fail" if fails else "warn", group, "failed questions", text, n=growth.n)
 
     sides = (before.architectures[name], now.architectures[name])
-    prefixes = list(prefix_checks(group, *sides, EXACT_MARGIN, changed=bool(changed)))
-    yield from prefixes
+    yield from prefix_checks(group, *sides, EXACT_MARGIN, changed=bool(changed))
     if not growth.n:
         return
     default = EXACT_MARGIN if exact else LIVE_MARGIN
@@ -250,7 +249,7 @@ def _architecture(
         yield from exact_counts(growth, margin, cause)
     else:
         yield from live_counts(growth, margin, tests, cause, strict=terms.strict)
-    yield from cache_check(growth, margin, tests, prefixes, exact=exact)
+    yield from cache_check(growth, margin, tests, exact=exact)
     yield from _answers(growth, tests, exact=exact, oracle=oracle)
 
 

@@ -114,20 +114,14 @@ class Growth:
         if grew <= 0:
             return None
         role = max(ROLES, key=lambda role: self.delta(ROLES[role]))
-        names = {"replans": "more replans", "llm_calls": "more model calls", "tool_calls": "more tool calls"}
-        more = {name: self.delta(name) for name in names if self.delta(name) > 0}
-        if "replans" in more and more.get("llm_calls", 0) <= more["replans"]:
-            more.pop("llm_calls", None)  # a replan is a model call
-        reasons = [f"{names[name]} (+{delta:.2f} a question)" for name, delta in more.items()]
-        evidence = self.delta(EVIDENCE)
-        if evidence > 0 and 2 * evidence >= grew:
-            word = "more" if "tool_calls" in more else "longer"
-            reasons.append(f"{word} evidence (+{evidence:,.1f} tokens a question)")
+        counts = {"replans": "replans", "llm_calls": "model calls", "tool_calls": "tool calls"}
+        reasons = [f"more {what} (+{more:.2f} a question)" for name, what in counts.items()
+                   if (more := self.delta(name)) > 0]  # fmt: skip
+        if (evidence := self.delta(EVIDENCE)) > 0:
+            reasons.append(f"more evidence (+{evidence:,.1f} tokens a question)")
         part = max(("input", "output"), key=lambda part: self.delta(f"{part}_tokens"))
-        longer = self.delta(f"{part}_tokens")
-        if not reasons and longer > 0:
-            what = "longer prompts" if part == "input" else "longer answers"
-            reasons = [f"{what} (+{longer:,.1f} {part} tokens)"]
+        if not reasons and (longer := self.delta(f"{part}_tokens")) > 0:
+            reasons = [f"longer {'prompts' if part == 'input' else 'answers'} (+{longer:,.1f} {part} tokens)"]
         most = f"the {role}'s tokens grew most, by {self.delta(ROLES[role]):,.1f} a question"
         return f"{most}: {', '.join(reasons)}" if reasons else most
 
@@ -208,25 +202,19 @@ def live_counts(growth: Growth, margin: float, tests: int, cause: str | None, *,
     yield Check("can't tell", "fail" if strict else "warn", growth.group, name, text, n=growth.n)
 
 
-def cache_check(
-    growth: Growth, margin: float, tests: int, prefixes: Sequence[Check], *, exact: bool
-) -> Iterator[Check]:
+def cache_check(growth: Growth, margin: float, tests: int, *, exact: bool) -> Iterator[Check]:
     """Input tokens read from the prefix cache, and those that one could hold; none for a baseline that lacks them.
 
     Less of a prompt makes both kinds of input tokens fewer, and more evidence adds some that aren't cached. A cache
     that breaks moves tokens from one kind to the other: that fails where they are more than the margin of all input
     tokens. A provider's cache hits more or less from run to run, so a live model's fails where it reads less than half,
-    with confidence, and else warns. The checks of shared prefixes (`prefix_checks`) have the cause, where it isn't
-    that a question's prompts share less with its earlier ones.
+    with confidence, and else warns.
     """
-    shorter = [check.text for check in prefixes if check.status == "fail"]
-    same = ["all questions share as long a prefix as before: the cache, or what follows that prefix, is another"]
-    of_question = "a question's prompts share less with its earlier ones: what changes from call to call belongs behind"
     reasons = {
-        CACHED: ("aren't cached", NOTHING_CACHED, same if prefixes else []),
-        CACHEABLE: ("can't be cached", "no prompt begins as an earlier one", [f"{of_question} the trace"]),
+        CACHED: ("aren't cached", NOTHING_CACHED),
+        CACHEABLE: ("can't be cached", "no prompt begins as an earlier one"),
     }
-    for metric, (arent, nothing, otherwise) in reasons.items():
+    for metric, (arent, nothing) in reasons.items():
         if metric not in growth.changes or not growth.changes[metric].before:
             continue
         cached, inputs = growth.changes[metric], growth.changes["input_tokens"]
@@ -241,7 +229,6 @@ def cache_check(
             before, now = inputs.before - cached.before, inputs.now - cached.now
             text += f", and {amount(metric, now)} input tokens a question {arent} instead of {amount(metric, before)}"
             text += "" if cached.now else f"; {nothing}"
-            text += "".join(f"; {cause}" for cause in shorter or otherwise)
         sizes = (cached.now, cached.before - margin * inputs.before, cached.before, growth.n)
         yield Check("prefix cache", status, growth.group, metric, text, *sizes, least=True)
 

@@ -156,14 +156,7 @@ def amount(metric: str, value: float | None) -> str:
     return f"${text}" if "usd" in metric else f"{text} s" if metric == "latency_s" else text
 
 
-# A verdict as text: for the terminal, and as Markdown for a pull request or a job's summary.
-#
-# FAILED: 2 of 31 checks, 0 warnings; 24 that passed aren't shown
-# n = 120 questions
-#
-# rewoo, sample, oracle
-#   fail  total_tokens +42.0 a question, 1,283.0 -> 1,325.0 (+3.3%), 2% is allowed; the planner's …
-#         sample-017 +42 (planner, 1,290 -> 1,332)
+# A verdict as text, as docs/ci.md shows one: for the terminal, and as Markdown for a pull request or a job's summary.
 
 
 def verdict_text(verdict: Verdict) -> str:

@@ -25,8 +25,6 @@ from rewoo_bench.study.outcomes import (
 )
 
 _FARTHEST, _DARK = 3.0, 2.2  # times, at the ends of the map's colours, and where they are dark
-_ELSE = ("objectives", "words")
-"""What else than look-ups (`hops`) makes a task of the oracle's runs long; the map has the shortest."""
 _PRICE = "openai"
 """The rule under which accuracy is held against dollars."""
 _MARGIN = 1.15  # of a bound, at the ends of a log scale
@@ -54,16 +52,10 @@ def drawings(results: StudyResults) -> Iterator[tuple[str, Picture]]:
 
 
 def _by_look_ups(results: StudyResults) -> Mapping[int, CellResults]:
-    """The oracle's runs by their look-ups: those whose tasks are the shortest otherwise."""
-    found: dict[int, CellResults] = {}
-    for name in _ELSE:
-        grid = [each for each in results.cells if {"hops", name} <= each.cell.conditions.keys()]
-        grid = [each for each in grid if all(isinstance(each.cell.conditions[key], int) for key in ("hops", name))]
-        for each in sorted(grid, key=lambda each: -int(each.cell.conditions[name])):
-            found[int(each.cell.conditions["hops"])] = each
-        if found:
-            break
-    return dict(sorted(found.items()))
+    """The oracle's runs by their look-ups, of the first cells with this condition: of each number the first run."""
+    grid = [each for each in results.cells if isinstance(each.cell.conditions.get("hops"), int)]
+    own = [each for each in grid if each.cell.cells == grid[0].cell.cells]
+    return dict(sorted({int(each.cell.conditions["hops"]): each for each in reversed(own)}.items()))
 
 
 def _ratios(results: StudyResults, price: str, places: Mapping[int, CellResults]) -> Mapping[int, float]:

@@ -214,17 +214,12 @@ class _Session:
         return f"all runs have cost {spent:.2f} of {self._choices.study_cost:g} USD (--study-cost)"
 
     def _options(self, cell: Cell, limit: int) -> RunOptions:
-        """The options of a round. Raises `UsageError` where the run was begun with other ones."""
+        """The options of a round. Raises `OptionChanged` where the run was begun with other ones."""
         folder, chosen = self._folder / cell.name, {**self._choices.options, "progress": False, "report": False}
         if not (folder / MANIFEST).exists():
             return replace(cell.options, questions=limit, out=folder, **chosen)
-        reached = read_manifest(folder).dataset.limit or 0
-        if reached > max(self.wanted[cell.name], self.asked[cell.name]):
-            raise UsageError(
-                f"a round ended before all of its {reached:,} questions were answered: ask at least so many "
-                "(-n, or n in the file)"
-            )
-        return resumed(folder, {**cell.declared_options, **chosen, "questions": max(limit, reached)})
+        begun = read_manifest(folder).dataset.limit or 0  # by a killed round, whose questions are asked to their end
+        return resumed(folder, {**cell.declared_options, **chosen, "questions": max(limit, begun)})
 
     def _report(self, cell: Cell, cells: Sequence[Cell], *, is_last: bool) -> None:
         """A line now and then: where the study is."""

@@ -118,12 +118,6 @@ def test_accuracy_fails_on_enough_questions_of_a_real_model(
     assert check.status == status
 
 
-def test_trials_of_few_questions_are_few_questions(tmp_path: Path) -> None:
-    lines = [row(n, trial=trial, exact_match=False, model="oracle") for n in range(100) for trial in range(5)]
-    (check,) = checked(tmp_path, "f1 = { min = 1.0 }", *[{**line, "f1": 0.0} for line in lines])
-    assert (check.status, check.n) == ("warn", 100)
-
-
 def test_failed_questions_are_in_no_mean(tmp_path: Path) -> None:
     lines = [row(0, total_tokens=400), *(row(number, **FAILED, total_tokens=0) for number in range(1, 10))]
     failures, check = checked(tmp_path, "total_tokens = { mean = 100 }", *lines)
@@ -160,7 +154,7 @@ def test_means_are_those_of_questions_as_every_table_has_them(tmp_path: Path) ->
     assert measured["total_tokens p95"] == pytest.approx(1890)  # of rows
 
 
-@pytest.mark.parametrize(("count", "status"), [(10, "warn"), (11, "fail"), (49, "fail")])
+@pytest.mark.parametrize(("count", "status"), [(10, "warn"), (11, "fail")])
 def test_more_than_a_tenth_failed_is_no_fair_sample(tmp_path: Path, count: int, status: str) -> None:
     lines = [*rows(100 - count), *(row(number, **FAILED) for number in range(100 - count, 100))]
     failures, check = checked(tmp_path, "total_tokens = { mean = 2000 }", *lines)

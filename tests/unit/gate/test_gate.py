@@ -94,22 +94,21 @@ def test_a_live_models_cache_fails_where_it_reads_less_than_half(tmp_path: Path,
     assert check.status == status
 
 
-def test_another_replan_is_named(tmp_path: Path) -> None:
-    again = {"replans": 1, "llm_calls": 3, "planner_tokens": 1200, "input_tokens": 1550, "total_tokens": 1600}
-    verdict = judged(tmp_path, [row(n, **(again if n < 10 else {})) for n in range(20)])
-    assert [check.name for check in verdict.failures] == ["total_tokens", "input_tokens", "llm_calls", "replans"]
-    assert (
-        "the planner's tokens grew most, by 300.0 a question: more replans (+0.50 a question)"
-        in verdict.failures[0].text
-    )
-    assert "model calls" not in verdict.failures[0].text
-    assert "replans +0.50 a question, 0.00 -> 0.50 (from none)" in verdict.failures[3].text
-
-
-def test_longer_evidence_is_named(tmp_path: Path) -> None:
-    longer = {"evidence_tokens": 290, "solver_tokens": 490, "input_tokens": 1040, "total_tokens": 1090}
-    text = judged(tmp_path, rows(**longer)).failures[0].text
-    assert "the solver's tokens grew most, by 90.0 a question: longer evidence (+90.0 tokens a question)" in text
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"replans": 1, "llm_calls": 3, "planner_tokens": 900, "input_tokens": 1250, "total_tokens": 1300},
+            "the planner's tokens grew most, by 300.0 a question: more replans (+1.00 a question), more model calls",
+        ),
+        (
+            {"evidence_tokens": 290, "solver_tokens": 490, "input_tokens": 1040, "total_tokens": 1090},
+            "the solver's tokens grew most, by 90.0 a question: more evidence (+90.0 tokens a question)",
+        ),
+    ],
+)
+def test_what_grew_is_named(tmp_path: Path, values: dict[str, int], said: str) -> None:
+    assert said in judged(tmp_path, rows(**values)).failures[0].text
 
 
 def test_a_longer_prompt_is_named_with_what_it_costs(tmp_path: Path) -> None:
@@ -119,13 +118,6 @@ def test_a_longer_prompt_is_named_with_what_it_costs(tmp_path: Path) -> None:
     assert check.text.startswith("prompt 'planner' changed; total_tokens +12.0 a question, 1,000.0 -> 1,012.0 (+1.2%)")
     assert "the planner's tokens grew most, by 12.0" in check.text
     assert "--accept-prompts" in check.text
-
-
-def test_an_accepted_prompt_leaves_it_to_the_counts(tmp_path: Path) -> None:
-    facts = architecture(texts_sha256={**ARCHITECTURE["texts_sha256"], "exemplars of 'planner'": "e2"})  # type: ignore[dict-item]
-    assert judged(tmp_path / "a", rows(**with_planner(12)), facts, accept_prompts=True).code == 0
-    verdict = judged(tmp_path / "b", rows(**with_planner(120)), facts, accept_prompts=True)
-    assert {check.kind for check in verdict.failures} == {"growth"}
 
 
 @pytest.mark.parametrize(
@@ -167,24 +159,12 @@ def test_another_id_is_named(tmp_path: Path) -> None:
     assert check.text == "not comparable: 1 question gone ('q019'), 1 new ('new')"
 
 
-def test_two_swapped_ids_are_named(tmp_path: Path) -> None:
-    lines = rows()
-    lines[3]["example_id"], lines[4]["example_id"] = lines[4]["example_id"], lines[3]["example_id"]
-    check = failure(judged(tmp_path, lines))
-    assert check.text == "not comparable: 2 ids have another text or answer ('q003', 'q004')"
-
-
 @pytest.mark.parametrize("new", [True, False])
 def test_an_architecture_on_one_side_only_is_not_comparable(tmp_path: Path, new: bool) -> None:
     both, one = [*rows(), *rows(architecture="react")], rows()
     check = failure(judged(tmp_path, both if new else one, before=one if new else both))
     assert check.group.architecture == "react"
     assert ("update it" if new else "the run has no rows of it") in check.text
-
-
-def test_counts_of_another_counter_are_not_comparable(tmp_path: Path) -> None:
-    check = failure(judged(tmp_path, rows(usage_source="provider")))
-    assert "usage_source.0 was 'estimated' and is 'provider' now" in check.text
 
 
 def test_a_run_with_failed_questions_is_not_judged(tmp_path: Path) -> None:
@@ -277,7 +257,7 @@ def test_a_run_that_goes_on_or_is_empty_is_incomplete(tmp_path: Path) -> None:
     assert check_run(write_run(tmp_path / "empty", []), baseline=baseline).incomplete == "it has no rows"
 
 
-@pytest.mark.parametrize(("there", "code"), [(6, 1), (107, 1), (108, 0), (119, 0)])
+@pytest.mark.parametrize(("there", "code"), [(107, 1), (108, 0)])
 def test_an_incomplete_run_needs_nine_tenths_of_its_rows(tmp_path: Path, there: int, code: int) -> None:
     (tmp_path / "budgets.toml").write_text(
         '[[budget]]\narchitecture = "rewoo"\ndataset = "sample"\nmodel = "oracle"\ntotal_tokens = { mean = 1600 }\n'

@@ -75,17 +75,6 @@ def test_markdown_folds_the_questions_and_the_figures(verdict: Verdict) -> None:
     assert shown.count("</details>") == 3
 
 
-def test_figures_that_only_the_gate_has_are_explained_below_the_table_that_has_them() -> None:
-    group = Group("rewoo", "sample", "oracle")
-    floor = Check("prefix cache", "pass", group, "cached_input_tokens mean", "", 843.0, 800.0, n=20, least=True)
-    prefix = Check("prefix cache", "fail", group, "shared_prefix_tokens planner", "", 7.0, 693.8, 708.0, 20, least=True)
-    for shown in (verdict_text(Verdict((floor, prefix))), verdict_markdown(Verdict((floor, prefix)))):
-        (counted,) = re.findall(r"^cached_input_tokens: .*as it was counted.*$", shown, re.MULTILINE)
-        (shared,) = re.findall(r"^shared_prefix_tokens: .*$", shown, re.MULTILINE)
-        assert shown.index("843.0") < shown.index(counted) < shown.index("708.0") < shown.index(shared)
-        assert "cacheable_tokens" not in shown
-
-
 def test_a_comment_on_an_incomplete_run_is_one_line_without_its_reason() -> None:
     verdict = Verdict((), incomplete="last: not recorded: it has 'a\\n\\nsecret plan'", notes=("a note",))
     assert "secret plan" in verdict_text(verdict)
