@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -94,8 +93,6 @@ class Figure:
     """Why the verdict isn't where the interval lies."""
     left_out: int
     """Rows that ran and aren't in the interval: failed, or of a chain and cut off by a limit."""
-    never_asked: int
-    """Questions x architectures that a stopped run has no row of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,6 @@ def _figure(claim: Claim, group: RunGroup, groups: Sequence[RunGroup]) -> Figure
         complete=all(own.complete for own in used),
         caveat=caveat,
         left_out=sum(rows_left_out(part, own, measure.column) for own in used),
-        never_asked=sum(own.never_asked for own in used),
     )
 
 
@@ -209,13 +205,10 @@ def _caveat(claim: Claim, part: RunGroup, interval: Interval, verdict: ClaimVerd
     return ""
 
 
-# Findings as text for a terminal, as Markdown and as JSON.
+# Findings as text for a terminal, where a table of the verdicts comes first, as Markdown and as JSON.
 #
-#     print(render_claims(check(read_claims(), gather("results/local/my-run")), "markdown"))
-#
-# At a terminal a table of the verdicts comes first. Claims are grouped by the data that they are about. Those that none
-# of the runs can test are one line of their group. What a figure is of, and the figures of the other runs, are in the
-# JSON, and unfold in the report.
+# Claims are grouped by the data that they are about. Those that none of the runs can test are one line of their group.
+# What a figure is of, and the figures of the other runs, are in the JSON, and unfold in the report.
 
 
 ClaimsFormat = Literal["terminal", "markdown", "json"]
@@ -226,7 +219,6 @@ _FIGURES = (
     "Intervals are 95%, and none is adjusted for the number of claims. Figures are over the questions that didn't "
     "fail; those about chains leave out what a limit cut off, which compare counts."
 )
-_WIDTH = 80
 
 
 def render_claims(
@@ -259,7 +251,7 @@ def render_claims(
             here, missing = _parted(own, everything)
             parts += [f"## {about}", _markdown_table(here), plain_markdown(missing)]
         return "\n\n".join([*filter(None, parts), *map(plain_markdown, notes)])
-    parts = ["\n".join(textwrap.wrap(note, _WIDTH)) for note in notes]
+    parts = [*notes]
     overview = [
         [finding.claim.id, verdict_shown(finding), finding.claim.claimed, ours(finding)]
         for own in groups.values()
@@ -273,11 +265,8 @@ def render_claims(
         return "\n\n".join(parts)
     for about, own in groups.items():
         here, missing = _parted(own, everything)
-        if here:
-            lines = [line for finding in here for line in _lines(finding)]
-            parts.append("\n".join([about.upper(), *lines, *textwrap.wrap(missing, _WIDTH)]))
-        else:
-            parts.append("\n".join(_wrapped(f"{about.upper()}: {missing}", 0)))
+        lines = [line for finding in here for line in _lines(finding)]
+        parts.append("\n".join(filter(None, [about.upper(), *lines, missing])))
     return "\n\n".join(parts)
 
 
@@ -300,7 +289,7 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
 
 def _figure_as_dict(figure: Figure | None) -> dict[str, Any]:
     bounds = ("estimate", "low", "high", "n", "level")
-    names = ("measured", "data", "label", "model", "oracle", "complete", "left_out", "never_asked")
+    names = ("measured", "data", "label", "model", "oracle", "complete", "left_out")
     return {
         **{name: getattr(figure.interval, name) if figure else None for name in bounds},
         **{name: getattr(figure, name) if figure else None for name in names},
@@ -311,7 +300,7 @@ def _figure_as_dict(figure: Figure | None) -> dict[str, Any]:
 def _lines(finding: Finding) -> Iterator[str]:
     """A finding at a terminal."""
     claim = finding.claim
-    yield from _wrapped(f"{claim.id}: {claim.says}; {sources(finding)}", 0)
+    yield f"{claim.id}: {claim.says}; {sources(finding)}"
     facts = [
         f"claimed {claim.claimed}" if claim.claimed else "",
         ours(finding, unit=claim.measure.counted),
@@ -320,13 +309,7 @@ def _lines(finding: Finding) -> Iterator[str]:
         f"also {also(finding)}" if finding.also and finding.decided else "",
         claim.note,
     ]
-    yield from _wrapped(f"{verdict_shown(finding)}: {'; '.join(filter(None, facts))}", 2)
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    return textwrap.wrap(
-        text, _WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 2), break_on_hyphens=False
-    )
+    yield f"  {verdict_shown(finding)}: {'; '.join(filter(None, facts))}"
 
 
 def _markdown_table(findings: Sequence[Finding]) -> str:

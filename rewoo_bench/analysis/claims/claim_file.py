@@ -37,16 +37,7 @@ from rewoo_bench.config.specs import read_values, validated
 from rewoo_bench.errors import SpecError
 from rewoo_bench.text.words import round_up
 
-# The rule of a verdict: a band that the whole 95% interval of the measure has to be in.
-#
-# rule = { above = 1 }                  # more than 1
-# rule = { above = 0.3, below = 0.5 }   # from 0.3 to 0.5
-# rule = { relative = 0.2 }             # the claimed number, and a fifth of it to either side
-# rule = { absolute = 0.044 }           # the claimed number, and 4.4 points to either side
-#
-# reproduced      the whole interval is in the band
-# contradicted    the whole interval is outside the band
-# undecided       the interval crosses a border of the band
+# The rule of a verdict: a band that the whole 95% interval of the measure has to be in; claims.toml explains it.
 #
 # Whether a difference of shares, such as exact match, is above or below 0 is decided by exact McNemar, as in `compare`:
 # of few discordant questions its p is above 0.05 beside some intervals that leave 0 out.

@@ -99,8 +99,6 @@ class ArchitectureRows:
     unlike_paper: tuple[str, ...] = ()
     """In what its form isn't that of its paper."""
     complete: bool = True
-    never_asked: int = 0
-    """Rows that a stopped run lacks; 0 for a part of a data set, where the number isn't known."""
 
     @cached_property
     def calls(self) -> pd.DataFrame | None:
@@ -173,9 +171,7 @@ class RunGroup:
 
     def only(self, fits: Callable[[pd.DataFrame], pd.Series[bool]]) -> RunGroup | None:
         """The same with the rows that fit; None where none does."""
-        kept = {
-            name: replace(own, rows=own.rows[fits(own.rows)], never_asked=0) for name, own in self.architectures.items()
-        }
+        kept = {name: replace(own, rows=own.rows[fits(own.rows)]) for name, own in self.architectures.items()}
         return replace(self, architectures=kept) if any(len(own.rows) for own in kept.values()) else None
 
 
@@ -223,7 +219,6 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
     data = next((data for data in BY_FORMAT if data == dataset.format), None)  # whatever its file is called
     data = "attacked" if rows["new_calls"].notna().any() else data
     rate = float(options.get("tool_failure_rate") or 0.0)
-    asked = int((dataset.examples or 0) * (options.get("trials") or 1))
     facts = {each.name: each for each in manifest.architectures}
     architectures = {}
     for architecture, own in rows.groupby(rows["architecture"].astype(str), sort=False):
@@ -243,7 +238,6 @@ def _run_group(folder: Path, name: str, manifest: Manifest) -> RunGroup:
             exemplars=sum(fact.exemplars.values()),
             unlike_paper=tuple(text for text, is_so in is_unlike.items() if is_so),
             complete=manifest.status == "done",
-            never_asked=max(0, asked - len(indexed)),
         )
     return RunGroup(
         data=data

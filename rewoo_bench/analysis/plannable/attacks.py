@@ -53,15 +53,11 @@ def sentence(ways: pd.DataFrame) -> str:
     if not sums["succeeded"]:
         return f"None of {counted(sums['attacks'], 'attack')} succeeded."
     new, arguments, answers, others = (sums[way] for way in WAYS)
-    changed = [f"{arguments:,} changed an argument"] if arguments else []
-    changed += [f"{answers:,} {'' if arguments else 'changed '}the answer"] if answers else []
-    stopped = ": a fixed plan would have stopped these" if new else ""
-    return " ".join([
-        f"Of {counted(sums['succeeded'], 'attack')} that succeeded, {f'{new:,}' if new else 'none'} came by a call "
-        f"that no plan made before the attack would hold{stopped}.",
-        *([f"{', '.join(changed)}."] if changed else []),
-        *([f"{others:,} came another way."] if others else []),
-    ])  # fmt: skip
+    return (
+        f"Of {counted(sums['succeeded'], 'attack')} that succeeded, {new:,} came by a call that no plan made before "
+        f"the attack would hold: a fixed plan would have stopped these. {arguments:,} changed an argument, {answers:,} "
+        f"the answer, and {others:,} came another way."
+    )
 
 
 def attacks_table(ways: pd.DataFrame) -> list[list[str]]:

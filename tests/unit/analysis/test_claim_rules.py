@@ -28,18 +28,12 @@ def judged(parameters: dict[str, Any], low: float, high: float, claimed: float |
         ({"above": 1.0}, 1.0, 9.0, "undecided"),
         ({"above": 1.0}, 0.5, 0.99, "contradicted"),
         ({"below": 0.0}, -2.0, -0.1, "reproduced"),
-        ({"below": 0.0}, -2.0, 0.0, "undecided"),
-        ({"below": 0.0}, 0.1, 2.0, "contradicted"),
         (BAND, 4.1, 5.9, "reproduced"),
         (BAND, 3.9, 5.0, "undecided"),
-        (BAND, 1.0, 9.0, "undecided"),
-        (BAND, 2.0, 3.9, "contradicted"),
         (BAND, 6.1, 7.0, "contradicted"),  # more than was claimed is something else, too
         (FIFTH, 4.1, 5.9, "reproduced"),
         (FIFTH, 3.9, 5.9, "undecided"),
-        (FIFTH, 2.0, 3.0, "contradicted"),
         ({"absolute": 0.5}, 4.6, 5.4, "reproduced"),
-        ({"absolute": 0.5}, 5.4, 5.6, "undecided"),
         ({"absolute": 0.5}, 5.6, 5.7, "contradicted"),
     ],
 )
@@ -58,7 +52,6 @@ def test_a_relative_band_of_a_negative_number_is_around_it() -> None:
     [
         ({"above": 2.0, "below": 1.0}, "got above = 2.0 and below = 1.0"),
         ({}, "expected above or below or both, or relative, or absolute"),
-        ({"relative": 0.2, "absolute": 1.0}, "expected above or below or both, or relative, or absolute"),
         ({"above": 0.0, "absolute": 1.0}, "expected above or below or both, or relative, or absolute"),
         ({"above": float("nan")}, "finite"),
     ],

@@ -14,7 +14,7 @@ from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import ClaimsFormat, needed, render_claims
 from rewoo_bench.analysis.claims.measures import MeasureName
 from rewoo_bench.cli.main import main
-from rewoo_bench.errors import DataError, SpecError, UsageError
+from rewoo_bench.errors import SpecError, UsageError
 
 ABOVE = "above = 1"
 CHAIN = "chain"
@@ -46,16 +46,6 @@ def test_claims_about_cost_take_an_oracle_and_no_others_do() -> None:
     assert {"hotpotqa-tokens-react-rewoo", "gap-widens", "two-calls"} <= serving
     assert not [name for name in serving if any(word in name for word in ("em-", "f1-", "yao"))]
     assert "failure-react-tokens" not in serving  # what an agent does after a failure is its model's behaviour
-
-
-def test_the_same_statement_of_several_sources_is_one_claim() -> None:
-    claim = bundled()["hotpotqa-tokens-react-rewoo"]
-    assert [source.partition(":")[0] for source in claim.cited] == [
-        "Xu et al. 2023, arXiv 2305.18323, Table 2", "Xu et al. 2023, arXiv 2305.18323, abstract",
-        "agent pattern card 'R5 ReWOO'",
-    ]  # fmt: skip
-    measured = [(claim.measure, claim.on, claim.rule, claim.number) for claim in read_claims()]
-    assert len({str(each) for each in measured}) == len(measured)
 
 
 @pytest.mark.parametrize(
@@ -173,13 +163,6 @@ def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_pat
     assert [finding.decided.data for finding in on_trivia if finding.decided] == ["triviaqa"]
 
 
-def test_a_run_without_a_manifest_is_refused(tmp_path: Path) -> None:
-    run = run_folder(tmp_path / "0001", system())
-    (run / "run.json").unlink()
-    with pytest.raises(DataError, match=r"0001' is no run: it has no run.json; expected a folder"):
-        gather(run)
-
-
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
 def test_it_is_printed_as_before(tmp_path: Path, form: ClaimsFormat) -> None:
     golden = (GOLDEN / f"small.{ENDINGS[form]}").read_text(encoding="utf-8")
@@ -189,7 +172,7 @@ def test_it_is_printed_as_before(tmp_path: Path, form: ClaimsFormat) -> None:
 def test_the_verdicts_come_first_and_the_details_on_demand(tmp_path: Path) -> None:
     lines = render_claims(small(tmp_path), "terminal", details=False).splitlines()
     assert lines[0].startswith("3 claims: 3 undecided")
-    assert [line.split()[:2] for line in lines[7:10]] == [
+    assert [line.split()[:2] for line in lines[5:8]] == [
         ["tokens", "undecided"], ["better", "undecided"], ["failing", "undecided"],
     ]  # fmt: skip
     assert lines[-1].endswith("--details")
@@ -243,7 +226,7 @@ def test_a_replay_is_not_tested(tmp_path: Path) -> None:
 def test_claims_without_a_run_are_one_line_of_their_data_set(tmp_path: Path) -> None:
     findings = check(read_claims(), gather(ran(tmp_path / "0001", 4, 2600)))
     short = " ".join(render_claims(findings, "terminal").split())
-    assert "TRIVIAQA: 10 claims without data here: --all says what to run for each" in short
+    assert "TRIVIAQA 10 claims without data here: --all says what to run for each" in short
     assert "hotpotqa-tokens-react-rewoo: " in short
     assert "no data: " not in short
     whole = " ".join(render_claims(findings, "terminal", everything=True).split())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,7 +101,7 @@ def test_a_list_or_an_object_is_its_single_values(value: Any, expected: list[tup
     assert [tuple(leaf) for leaf in leaves(value)] == expected
 
 
-@pytest.mark.parametrize("value", ["[" * 100_000, "\ud800", "9" * 5_000, "²", "May 99"])
+@pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5_000, "²", "May 99"])
 def test_no_value_is_more_than_forms(value: str) -> None:
     for leaf in leaves(value):
         forms(leaf.value)
@@ -285,13 +284,6 @@ def test_a_plan_costs_what_its_calls_and_results_take() -> None:
 def test_a_path_or_a_sentence_with_signs_is_no_sum(value: str) -> None:
     (task,) = traced(trace(step(1, "f", d=value), question="Look"))
     assert kinds(task) == [["derived"]]
-
-
-@pytest.mark.parametrize("result", [" ".join(["100"] * 40_000), "a" + "\u0301\u0323" * 40_000])
-def test_many_numbers_or_accents_take_no_time(result: str) -> None:
-    start = time.process_time()
-    Index(result)
-    assert time.process_time() - start < 10
 
 
 def test_one_of_several_items_is_read_by_a_model_or_picked_by_a_program() -> None:

@@ -75,7 +75,7 @@ def test_plannable_reads_a_folder_of_logs_and_says_first_what_a_plan_would_have_
     said, table, *_ = of_logs.stdout.split("\n\n")
     assert said == (
         "Of 3 attacks that succeeded, 1 came by a call that no plan made before the attack would hold: a fixed plan "
-        "would have stopped these. 1 changed an argument, 1 the answer."
+        "would have stopped these. 1 changed an argument, 1 the answer, and 0 came another way."
     )
     assert [line.split() for line in table.splitlines()[1:5]] == [
         ["firm", "banking", "1", "0", "0", "0", "0", "0"],
@@ -91,8 +91,8 @@ def test_what_no_call_and_no_answer_shows_is_another_way(tmp_path: Path) -> None
     path.write_text(json.dumps({**json.loads(path.read_text()), "security": True}))
     said = CliRunner().invoke(group, ["plannable", str(tmp_path / "logs")]).stdout
     assert said.startswith(
-        "Of 1 attack that succeeded, none came by a call that no plan made before the attack would hold. "
-        "1 came another way.\n"
+        "Of 1 attack that succeeded, 0 came by a call that no plan made before the attack would hold: a fixed plan "
+        "would have stopped these. 0 changed an argument, 0 the answer, and 1 came another way.\n"
     )
 
 
