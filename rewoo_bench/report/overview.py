@@ -260,7 +260,7 @@ def claim_lines(folders: Sequence[Path]) -> list[dict[str, Any]]:
             "also": also(finding),
             "cited": list(finding.claim.cited),
             "figures": [
-                [", ".join(one.runs), one.model, f"{one.measured}, n = {one.interval.n:,}", one.verdict]
+                [", ".join(one.runs), one.group.model, f"{one.measured}, n = {one.interval.n:,}", one.verdict]
                 for one in [*([finding.decided] if finding.decided else []), *finding.also]
             ],
         }

@@ -81,11 +81,7 @@ class Figure:
     """The interval in the measure's unit: `2.66 [2.20, 4.34]`."""
     verdict: ClaimVerdict
     reason: str
-    data: str
-    label: str
-    model: str
-    parameters: float | None
-    oracle: bool
+    group: RunGroup
     runs: tuple[str, ...]
     questions: frozenset[str]
     complete: bool
@@ -127,14 +123,14 @@ def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Fin
     figures: list[Figure] = []
     for one in sorted(found, key=lambda one: -len(one.questions)):
         # not those whose questions another one has, of the same model, data set and condition of the tools
-        if not any(one.label == other.label and one.questions <= other.questions for other in figures):
+        if not any(one.group.label == other.group.label and one.questions <= other.questions for other in figures):
             figures.append(one)
     order: tuple[str, ...] = (*(claim.on.data or get_args(Data)), "other")
-    figures.sort(key=lambda one: (-one.interval.n, -(one.parameters or 0), order.index(one.data), one.runs))
+    figures.sort(key=lambda one: (-one.interval.n, -(one.group.parameters or 0), order.index(one.group.data), one.runs))
 
-    large = [one for one in figures if one.parameters is None or one.parameters >= LEAST_PARAMETERS]
-    able = [one for one in figures if model in one.model] if model else large
-    deciding = next(iter([one for one in able if not one.oracle] or able), None)
+    large = [one for one in figures if (one.group.parameters or LEAST_PARAMETERS) >= LEAST_PARAMETERS]
+    able = [one for one in figures if model in one.group.model] if model else large
+    deciding = next(iter([one for one in able if not one.group.oracle] or able), None)
     others = [one for one in figures if one is not deciding]
     also = tuple(one if one in able or one in large else replace(one, verdict=TOO_SMALL) for one in others)
     if deciding:
@@ -142,7 +138,7 @@ def _finding(claim: Claim, groups: Sequence[RunGroup], model: str | None) -> Fin
     if not figures:
         return Finding(claim, "no data", f"needs {needed(claim)}")
     wanted = f"whose name contains {model!r}" if model else f"with {LEAST_PARAMETERS / 1e9:g}B parameters or more"
-    ran = ", ".join(dict.fromkeys(one.model for one in figures))
+    ran = ", ".join(dict.fromkeys(one.group.model for one in figures))
     return Finding(claim, TOO_SMALL, f"needs a model {wanted}; {ran} ran it", also=also)
 
 
@@ -163,11 +159,7 @@ def _figure(claim: Claim, group: RunGroup, groups: Sequence[RunGroup]) -> Figure
         f"{measure.show(interval.estimate)} {bounds}{measure.suffix}{RARE if interval.rare else ''}",
         "by construction" if claim.by_construction else "undecided" if caveat else verdict,
         "; ".join(filter(None, [reason if verdict == "undecided" else "", caveat])) or reason,
-        data=group.data,
-        label=group.label,
-        model=group.model,
-        parameters=group.parameters,
-        oracle=group.oracle,
+        group,
         runs=part.runs(measure.architectures()),
         questions=frozenset().union(*(own.rows.index.get_level_values("example_id") for own in used)),
         complete=all(own.complete for own in used),
@@ -239,7 +231,7 @@ def render_claims(
         groups.setdefault(finding.claim.about, []).append(finding)
     of_each = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if counts[name])
     notes = [f"{counted(len(findings), 'claim')}: {of_each}. {_FIGURES}"]
-    if any(finding.decided and finding.decided.oracle for finding in findings):
+    if any(finding.decided and finding.decided.group.oracle for finding in findings):
         notes.append(_ORACLE)
     if any(RARE in ours(finding) for finding in findings):
         notes.append(f"{OF_RARE}.")
@@ -289,10 +281,11 @@ def _as_dict(finding: Finding) -> dict[str, Any]:
 
 def _figure_as_dict(figure: Figure | None) -> dict[str, Any]:
     bounds = ("estimate", "low", "high", "n", "level")
-    names = ("measured", "data", "label", "model", "oracle", "complete", "left_out")
+    of_group, own = ("data", "label", "model", "oracle"), ("measured", "complete", "left_out")
     return {
         **{name: getattr(figure.interval, name) if figure else None for name in bounds},
-        **{name: getattr(figure, name) if figure else None for name in names},
+        **{name: getattr(figure.group, name) if figure else None for name in of_group},
+        **{name: getattr(figure, name) if figure else None for name in own},
         "runs": list(figure.runs) if figure else [],
     }
 
@@ -337,7 +330,7 @@ def verdict_shown(finding: Finding) -> str:
     side = ""
     if figure is not None and number is not None and finding.verdict == "contradicted":
         side = f": {'higher' if figure.interval.estimate > number else 'lower'} than claimed"
-    return f"{finding.verdict}{side}{_MARK if figure and figure.oracle else ''}"
+    return f"{finding.verdict}{side}{_MARK if figure and figure.group.oracle else ''}"
 
 
 def run_of(finding: Finding) -> str:

@@ -77,7 +77,7 @@ def test_an_oracle_serves_costs_with_a_mark_and_is_refused_for_accuracy(tmp_path
     run = run_folder(tmp_path / "0001", *rows)
     (cost,) = found(one_claim(ABOVE), tmp_path, run)
     assert cost.decided is not None
-    assert cost.decided.oracle
+    assert cost.decided.group.oracle
     assert "reproduced*: " in render_claims([cost], "terminal")
     for column in ("exact_match", "f1", "incorrect"):
         (refused,) = found(one_claim(ABOVE, f'name = "mean", column = "{column}", of = "rewoo"'), tmp_path, run)
@@ -160,7 +160,7 @@ def test_the_data_set_is_known_by_its_format_whatever_the_file_is_called(tmp_pat
     assert [each.data for each in gather(*runs)] == ["triviaqa", "chain", "sample", "other"]
     on_trivia = found(one_claim(ABOVE, 'name = "mean", column = "llm_calls", of = "rewoo"', 'data = ["triviaqa"]'),
                       tmp_path, *runs)  # fmt: skip
-    assert [finding.decided.data for finding in on_trivia if finding.decided] == ["triviaqa"]
+    assert [finding.decided.group.data for finding in on_trivia if finding.decided] == ["triviaqa"]
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown"])
