@@ -38,7 +38,7 @@ from rewoo_bench.runs.comparability import (
     wait,
 )
 from rewoo_bench.runs.manifest import Manifests
-from rewoo_bench.runs.rows import Rows, flag_lines, mean_over_questions, subsets
+from rewoo_bench.runs.rows import Rows, flag_lines, mean_over_questions
 from rewoo_bench.text.words import counted
 
 if TYPE_CHECKING:
@@ -54,8 +54,6 @@ class Key(NamedTuple):
     model: str
 
 
-LEAST_OF_A_PART = 3
-"""Questions of a part (`by`) that is compared; an interval of fewer says nothing."""
 # Means that a summary lacks; None for a column that the rows lack.
 _MORE_MEANS = (
     *("steps", "planner_tokens", "solver_tokens", "tool_llm_tokens", "agent_tokens", "billed_tokens"),
@@ -70,7 +68,6 @@ def compare(
     baseline: str | None = None,
     all_pairs: bool = False,
     intersect: bool = False,
-    by: str | None = None,
     within_model: bool = False,
     pricing: Pricing | None = None,
     under: Sequence[Pricing] = (),
@@ -78,9 +75,8 @@ def compare(
     """Compares every system with the `baseline`, or each with each.
 
     The default `baseline` is the first system that plans ahead, else the first (`reference`); of two runs of the same
-    architectures each architecture is compared before and after. `by` names a column, such as `question_type`: the
-    questions of each value are compared separately. Each data set is a table of its own, and Holm's adjustment is for
-    all of its tests.
+    architectures each architecture is compared before and after. Each data set is a table of its own, and Holm's
+    adjustment is for all of its tests.
     `manifests` are run.json by run id, where there are any: `rewoo_bench.manifests(*runs)`. All dollars and cached
     tokens are those of `pricing`; the run's own by default. Dollars `under` several prices are in tables of their own.
 
@@ -94,52 +90,40 @@ def compare(
     rows = pricing.of(Rows.of(rows)).assign(**_priced_columns(under))
     names = run_names(rows)
     named = {names[run]: manifest for run, manifest in (manifests or {}).items() if run in names}
-    parts, small = [rows], list[str]()
-    if by is not None:
-        every = [_part(rows.where(mask), name) for name, mask in subsets(rows, by).items()]
-        parts = [part for part in every if questions_of(part) >= LEAST_OF_A_PART]
-        of_few = [part for part in every if questions_of(part) < LEAST_OF_A_PART]
-        small = [f"{part['dataset'][0]}: n = {questions_of(part)}: too few" for part in of_few]
     systems: list[System] = []
     pairs: list[Pair] = []
     priced: list[Under] = []
     warnings = dict.fromkeys(unfinished(named))
-    for part in parts:
-        for dataset, block in _blocks(part, names, named, intersect=intersect, alone=within_model).items():
-            keys = {label: key for label, (key, _) in block.items()}
-            runs = {names[key.run_id] for key in keys.values()}
-            reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
-            shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
-            same, cautions = aligned({label: own for label, (_, own) in block.items()}, reasons, intersect=shares)
-            own_systems = [
-                _system(label, keys[label].run_id, own, block[label][1], manifests or {}) for label, own in same.items()
-            ]
-            systems += own_systems
-            oracles = {system.label for system in own_systems if system.summary.oracle}
-            checked = is_checked(each.summary for each in own_systems)
-            sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
-            sides = list(starmap(way_round, sides))
-            for a, b in sides:
-                cautions += _across_forms({a: same[a], b: same[b]})
-                facts = {"oracle": bool(oracles & {a, b}), "checked": checked}
-                pairs.append(paired(dataset, (a, same[a]), (b, same[b]), **facts))
-            of_done = oracles if checked else set()
-            priced += [_under(dataset, price, same, sides, of_done) for price in under]
-            for system in own_systems:
-                cautions += _cautions(system)
-            warnings |= dict.fromkeys(cautions)
+    for dataset, block in _blocks(rows, names, named, alone=within_model).items():
+        keys = {label: key for label, (key, _) in block.items()}
+        runs = {names[key.run_id] for key in keys.values()}
+        reasons = refusals({run: manifest for run, manifest in named.items() if run in runs})
+        shares = intersect or len(runs) == 1  # a run that was stopped has some questions of one architecture only
+        same, cautions = aligned({label: own for label, (_, own) in block.items()}, reasons, intersect=shares)
+        own_systems = [
+            _system(label, keys[label].run_id, own, block[label][1], manifests or {}) for label, own in same.items()
+        ]
+        systems += own_systems
+        oracles = {system.label for system in own_systems if system.summary.oracle}
+        checked = is_checked(each.summary for each in own_systems)
+        sides = chosen(keys, baseline, all_pairs=all_pairs, within_model=within_model)
+        sides = list(starmap(way_round, sides))
+        for a, b in sides:
+            cautions += _across_forms({a: same[a], b: same[b]})
+            facts = {"oracle": bool(oracles & {a, b}), "checked": checked}
+            pairs.append(paired(dataset, (a, same[a]), (b, same[b]), **facts))
+        of_done = oracles if checked else set()
+        priced += [_under(dataset, price, same, sides, of_done) for price in under]
+        warnings |= dict.fromkeys(cautions)
     warnings |= dict.fromkeys(flag_lines(rows))
-    notes = [*small, *(f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1)]
+    notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
     notes += [*noted_differences(named), *of_agents(named), *of_unused_tools(named)]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
     notes += [f"cost ({run}): {note}" for run, manifest in named.items() if (note := unpaid(manifest))]
-    datasets = sorted(rows.texts("dataset"), key=len)  # of two that a part's name begins with, the longer
-    of_parts = {name for part in parts for name in part.texts("dataset")} if by else set()
-    wholes = {name: whole for whole in datasets for name in of_parts if name.startswith(f"{whole}, ")}
-    compared = adjusted(pairs, wholes)
     took = {run: manifest.took for run, manifest in named.items()}
     return Comparison(
-        *(tuple(systems), compared, tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under)), took=took
+        *(tuple(systems), adjusted(pairs), tuple(warnings), tuple(notes), pricing, tuple(priced), tuple(under)),
+        took=took,
     )
 
 
@@ -149,11 +133,6 @@ def compare_run(rows: Rows, pricing: Pricing, manifests: Manifests | None = None
         return compare(rows, manifests=manifests, pricing=pricing, intersect=True)
     except UsageError:
         return None
-
-
-def _part(rows: Rows, name: str) -> Rows:
-    """The rows of a subset, with its name behind that of the data set."""
-    return rows.assign(dataset=np.array([f"{dataset}, {name}" for dataset in rows["dataset"]], dtype=object))
 
 
 def questions_of(rows: Rows) -> int:
@@ -213,12 +192,9 @@ def _under(
 
 
 def _blocks(
-    rows: Rows, names: Mapping[str, str], manifests: Manifests, *, intersect: bool, alone: bool
+    rows: Rows, names: Mapping[str, str], manifests: Manifests, *, alone: bool
 ) -> dict[str, dict[str, tuple[Key, Rows]]]:
-    """Data set -> label -> key and rows of its systems.
-
-    Raises `UsageError` where a data set has one system but for `alone`; with `intersect` all data sets are then one.
-    """
+    """Data set -> label -> key and rows of its systems; two or more but for `alone`, else raises `UsageError`."""
     groups = [(Key(*key), group) for key, group in rows.groups(*Key._fields).items()]
     labelled = dict(zip(labels([key for key, _ in groups], names), groups, strict=True))
     blocks: dict[str, dict[str, tuple[Key, Rows]]] = {}
@@ -227,8 +203,6 @@ def _blocks(
     single = [(label, dataset) for dataset, block in blocks.items() for label in block if len(block) == 1]
     if alone or not single or len(blocks) == 1:
         return blocks
-    if intersect:
-        return {" + ".join(blocks): labelled}
     label, dataset = single[0]
     others = ", ".join(repr(name) for name in blocks if name != dataset)
     remedy = "leave it out, or run another architecture on it"
@@ -265,15 +239,6 @@ def _across_forms(pair: Mapping[str, Rows]) -> Iterator[str]:
         yield f"{with_them} carries {tokens} and {without} none: a part of what they differ by is their form"
 
 
-def _cautions(system: System) -> Iterator[str]:
-    """Warnings about a system that is in few figures, or in none."""
-    summary, label = system.summary, system.label
-    if summary.llm_calls == 0:
-        ended = ", ".join(f"{reason}: {count:,}" for reason, count in summary.not_answered.items())
-        why = f" ({ended})" if ended else ""
-        yield f"{label!r} made no model call in any question{why}, so it is in no ratio"
-
-
 def aligned(
     systems: Mapping[str, Rows], unlike: Sequence[str], *, intersect: bool
 ) -> tuple[dict[str, Rows], list[str]]:
@@ -286,9 +251,7 @@ def aligned(
     trials = 1 + max(int(rows["trial"].max()) for rows in systems.values())
     keys = {label: rows.question * trials + rows["trial"].astype(np.int64) for label, rows in systems.items()}
     orders = {label: np.argsort(own, kind="stable") for label, own in keys.items()}
-    (first, shared), reasons = next(iter(keys.items())), list(unlike)
-    unit, reference = "question" if trials == 1 else "row", shared
-    unlike_first: dict[str, list[str]] = {}
+    every, shared = np.concatenate(list(keys.values())), next(iter(keys.values()))
     for label, own in keys.items():
         again = np.flatnonzero(np.diff(own[orders[label]]) == 0)
         if len(again):
@@ -296,17 +259,12 @@ def aligned(
             where = f"question {rows['example_id'][at]!r}, trial {rows['trial'][at]:.0f}"
             raise UsageError(f"{label!r} has {where} more than once in the run {rows['run_id'][at]!r}; given twice?")
         shared = np.intersect1d(shared, own)
-        missing, more = len(np.setdiff1d(reference, own)), len(np.setdiff1d(own, reference))
-        lacks = [f"lacks {missing:,} of the {counted(len(reference), unit)} of {first!r}"] if missing else []
-        has = [f"has {counted(more, unit)} that {first!r} lacks"] if more else []
-        if lacks or has:
-            unlike_first.setdefault(" and ".join([*lacks, *has]), []).append(repr(label))
+    reasons, asked = list(unlike), len(np.unique(every))
+    if len(shared) < asked:
+        unit = "question" if trials == 1 else "row"
+        reasons.append(f"of {counted(asked, unit)} {', '.join(map(repr, systems))} share {len(shared):,}")
     if not len(shared):
-        *most, last = map(repr, systems)
-        reasons.append(f"{', '.join(most)} and {last} have no question in common")
         raise UsageError(f"not comparable: {'; '.join(reasons)}")
-    for what, those in unlike_first.items():  # the architectures of a run have the same questions: one sentence
-        reasons.append(f"{'each of ' if len(those) > 1 else ''}{' and '.join(those)} {what}")
     if reasons and not intersect:
         hint = "--intersect compares on the questions that they share"
         raise UsageError(f"not comparable: {'; '.join(reasons)}; {hint}")
@@ -316,11 +274,7 @@ def aligned(
         same[label] = systems[label].where(kept)
     if not reasons:
         return same, []
-    questions = questions_of(same[first])
-    of_rows = f" ({counted(len(shared), 'row')} with their trials)" if len(shared) != questions else ""
-    of_trials = "; the table of trials has each trial of these questions" if trials > 1 else ""
-    only = f"all below is of the {counted(questions, 'question')} that all share{of_rows}{of_trials}"
-    return same, [f"not all answered the same questions: {'; '.join(reasons)}; {only}"]
+    return same, [f"not all answered the same questions: {'; '.join(reasons)}; all below is of those that all share"]
 
 
 def run_names(rows: Rows) -> dict[str, str]:

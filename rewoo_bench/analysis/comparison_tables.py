@@ -11,18 +11,17 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentences, attack_table
 from rewoo_bench.analysis.pairs import PASS, PER_SOLVED, Effect, Pair, Under
-from rewoo_bench.analysis.prices import Pricing, dollar_lines
+from rewoo_bench.analysis.prices import Pricing, of_dollars
 from rewoo_bench.analysis.stats.paired import RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
-from rewoo_bench.analysis.summary import NO_ESTIMATE, Estimate, Summary, bounded
+from rewoo_bench.analysis.summary import UNKNOWN, Summary, bounded
 from rewoo_bench.analysis.summary_tables import (
     MEANINGLESS,
     NOT_SCORED,
+    attack_sentences,
     cells_of,
     count_notes,
     dollars_text,
@@ -50,7 +49,7 @@ _FRAME_COLUMNS = (
 )
 _MEANS = (
     *("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens"),
-    *("loop_share", "loop_token_share", "cost_usd", "latency_p50_s", "latency_p95_s"),
+    *("loop_share", "loop_token_share", "cost_usd"),
 )
 
 
@@ -97,22 +96,15 @@ class Comparison:
     def __str__(self) -> str:
         return render_comparison(self, "terminal")
 
-    def _repr_html_(self) -> str:
+    def _repr_markdown_(self) -> str:
         """What a notebook shows."""
-        above = [*self.verdicts, *self.warnings]
-        said, below = ([f"<p>{escape(line)}</p>" for line in lines] for lines in (above, notes(self)))
-        return "\n".join([*said, *map(_html_table, tables(self)), *below])
+        return render_comparison(self, "markdown")
 
     @property
     def verdicts(self) -> list[str]:
         """What it comes to, in one to three sentences for each data set, and one of attacks where there were some."""
         attacks = attack_sentences({system.label: system.summary for system in self.systems})
         return [*attacks, *verdicts(self.pairs, self.pricing, self.under)]
-
-    @property
-    def tests(self) -> int:
-        """Number of p values that Holm's adjustment is for: those of exact match, total tokens and cost."""
-        return sum(not pair.is_exploratory(effect) for pair in self.pairs for effect in pair.figures)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per estimate: dataset, system, against, measure, kind, estimate, low, high, n, p, p_holm, …
@@ -172,7 +164,6 @@ class Comparison:
                 "pairs": [asdict(pair) for pair in self.pairs],
                 "under": [asdict(each) for each in self.under],
                 "verdicts": self.verdicts,
-                "tests": self.tests,
                 "warnings": list(self.warnings),
                 "notes": notes(self),
                 "prices": self.pricing.under,
@@ -182,46 +173,29 @@ class Comparison:
 
 
 def _rows_of_system(system: System) -> Iterator[dict[str, Any]]:
-    summary = system.summary
-    key = {"dataset": summary.dataset, "system": system.label}
-    scores = {name: getattr(summary, name) for name in ("exact_match", "f1", "objectives_right", "judged_correct")}
-    scores |= {f"pass^{k}": value for k, value in summary.passes.items()} | {"flips": summary.flips}
-    estimates = {name: (value, "mean") for name, value in scores.items()}
-    if not system.summary.oracle:
-        solved = ("tokens_per_solved", "usd_per_solved")
-        estimates |= {name: (getattr(summary, name), "per solved") for name in solved}
-    for measure, (value, kind) in estimates.items():
-        if value.n:
-            estimate = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
-            yield {**key, "measure": measure, **estimate, "kind": kind, "rare": value.rare} | (
-                {"meaningless": summary.oracle and not summary.checked} if kind == "mean" else {}
-            )
-    for measure, value in summary.attacks.items():
-        if value.n:
-            estimate = {"estimate": value.mean, "low": value.low, "high": value.high, "n": value.n}
-            yield {**key, "measure": measure, **estimate, "kind": "share of attacked", "rare": value.rare}
+    of = system.summary
+    key = {"dataset": of.dataset, "system": system.label}
+    scores = {name: getattr(of, name) for name in ("exact_match", "f1", "objectives_right", "judged_correct")}
+    scores |= {f"pass^{k}": value for k, value in of.passes.items()} | {"flips": of.flips}
+    solved = {} if of.oracle else {"tokens_per_solved": of.tokens_per_solved, "usd_per_solved": of.usd_per_solved}
+    for kind, found in (("mean", scores), ("per solved", solved), ("share of attacked", of.attacks)):
+        meaningless = {"meaningless": of.oracle and not of.checked} if kind == "mean" else {}
+        for measure, value in found.items():
+            if value.n:
+                yield {**key, "measure": measure, "kind": kind, **asdict(value), **meaningless}
     for measure in ("total", "answered", "failed"):
-        yield {**key, "measure": measure, "kind": "count", "estimate": getattr(summary, measure)}
-    quantiles = _quantiles(summary)
-    for measure, value in ({name: getattr(summary, name) for name in _MEANS} | dict(system.means)).items():
-        kind = "quantile" if measure in quantiles else "mean"
-        bounds = system.intervals.get(measure) or quantiles.get(measure) or NO_ESTIMATE
-        estimate = {"estimate": value, "low": bounds.low, "high": bounds.high, "n": summary.exact_match.n}
-        yield {**key, "measure": measure, "kind": kind, **estimate, "rare": bounds.rare}
-
-
-def _quantiles(summary: Summary) -> dict[str, Estimate]:
-    p50, p95 = (each or (None, None) for each in (summary.latency_p50_interval_s, summary.latency_p95_interval_s))
-    return {
-        "latency_p50_s": Estimate(summary.latency_p50_s, p50[0], p50[1], summary.latency_n),
-        "latency_p95_s": Estimate(summary.latency_p95_s, p95[0], p95[1], summary.latency_n),
-    }
+        yield {**key, "measure": measure, "kind": "count", "estimate": getattr(of, measure)}
+    n = of.exact_match.n
+    for measure, mean in ({name: getattr(of, name) for name in _MEANS} | dict(system.means)).items():
+        bounds = asdict(system.intervals.get(measure, UNKNOWN))
+        yield {**key, "measure": measure, "kind": "mean", **bounds, "estimate": mean, "n": n}
+    for measure, quantile in (("latency_p50_s", of.latency_p50_s), ("latency_p95_s", of.latency_p95_s)):
+        yield {**key, "measure": measure, "kind": "quantile", **asdict(quantile or UNKNOWN), "n": n}
 
 
 def _row_of_pair(pair: Pair, measure: str, kind: str, value: Interval) -> dict[str, Any]:
     key = {"dataset": pair.dataset, "system": pair.b, "against": pair.a, "measure": measure, "kind": kind}
-    bounds = {"estimate": value.estimate, "low": value.low, "high": value.high, "n": value.n}
-    return {**key, **bounds, "rare": value.rare}
+    return {**key, **asdict(value)}
 
 
 _MOST_PASTED = 6
@@ -284,8 +258,6 @@ def _tables_of_systems(systems: Sequence[System]) -> Iterator[TitledTable]:
     group, means = {each.label: each.summary for each in systems}, {each.label: each.means for each in systems}
     for what, cells in tables_of("system", group, means):
         yield TitledTable(f"{about}: {what}", cells)
-    if attacks := attack_table("system", group):
-        yield TitledTable(f"{about}: {OF_ATTACKS} [95% interval]", attacks)
     of_trials = [(each.label, row) for each in systems for row in each.trials]
     if trials := trial_table("system", of_trials, checked=is_checked(group.values())):
         yield TitledTable(f"{about}: {OF_TRIALS}", trials)
@@ -419,8 +391,8 @@ def _short_table(systems: Sequence[System]) -> list[str]:
     rows = [["architecture", "n", "right", "tokens", "calls", "$ per 1000"]]
     for each in systems:
         of = each.summary
-        score = of.exact_match.mean
-        right = NOT_SCORED if score is None else "an oracle's" if of.oracle and not of.checked else f"{score:.0%}"
+        score = of.exact_match.estimate
+        right = NOT_SCORED if math.isnan(score) else "an oracle's" if of.oracle and not of.checked else f"{score:.0%}"
         counts = (
             number_text(of.total_tokens, ",.0f"),
             number_text(of.llm_calls, ".2f"),
@@ -431,23 +403,16 @@ def _short_table(systems: Sequence[System]) -> list[str]:
     return markdown_table(rows)
 
 
-def _html_table(table: TitledTable) -> str:
-    header, *rows = ([escape(cell) for cell in row] for row in table.cells)
-    head = "".join(f"<th>{cell}</th>" for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(table.title)}</caption><tr>{head}</tr>{body}</table>"
-
-
 def notes(comparison: Comparison) -> list[str]:
     """What has to be known to read the tables, a line each."""
     cells = [cell for table in tables(comparison) for row in table.cells for cell in row]
     oracles = (each.summary.checked for each in comparison.systems if each.summary.oracle)
     lines = [*legend(cells, oracles), *comparison.notes]
-    lines += dollar_lines(comparison.pricing)
+    lines += filter(None, [of_dollars(comparison.pricing)])
     lines += ["where a table names no price, dollars are at the first"] if comparison.under else []
     for each in comparison.pricings:
         own = each.tariff.notes if each.tariff else ()
-        lines.append("; ".join(filter(None, [f"{each.asked}: {each.brief or each.under}", each.note, *own])))
+        lines.append("; ".join(filter(None, [f"{each.asked}: {each.under}", each.note, *own])))
     if comparison.under:
         lines.append(f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same")
     lines += _of_done(comparison.pairs)

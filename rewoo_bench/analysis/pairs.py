@@ -23,7 +23,6 @@ from rewoo_bench.analysis.stats.paired import (
     FEWEST,
     Floats,
     Interval,
-    brackets,
     difference_and_p,
     difference_of_proportions,
     discordant,
@@ -255,20 +254,18 @@ def _known_of_both(
     return a[name][known], b[name][known], None if clusters is None else clusters[known]
 
 
-def adjusted(pairs: Sequence[Pair], wholes: Mapping[str, str] | None = None) -> tuple[Pair, ...]:
+def adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs with Holm's p values: the tests of the family (`FAMILY`), of all pairs of a data set together.
 
-    `wholes` has the data set of each part that is compared for itself. The detectable difference of exact match is that
-    at Holm's first step: 0.05 by the number of tests.
+    The detectable difference of exact match is that at Holm's first step: 0.05 by the number of tests.
     """
-    of = [(wholes or {}).get(pair.dataset, pair.dataset) for pair in pairs]
-    families: dict[str, list[float]] = {name: [] for name in of}
-    for name, pair in zip(of, pairs, strict=True):
-        families[name] += [effect.p for effect in pair.figures if not pair.is_exploratory(effect)]
+    families: dict[str, list[float]] = {pair.dataset: [] for pair in pairs}
+    for pair in pairs:
+        families[pair.dataset] += [effect.p for effect in pair.figures if not pair.is_exploratory(effect)]
     adjusted_p = {name: iter(holm(family)) for name, family in families.items()}
     found = []
-    for name, pair in zip(of, pairs, strict=True):
-        figures = []
+    for pair in pairs:
+        name, figures = pair.dataset, []
         for effect in pair.figures:
             p_holm, detectable = math.nan, None
             if not pair.is_exploratory(effect):
@@ -287,23 +284,8 @@ def column(rows: pd.DataFrame, name: str) -> Floats:
     return values
 
 
-_MOST_DIGITS = 6
-
-
 def of_rare(interval: Interval) -> str:
     """Why an interval with the mark `RARE` shows nothing, wherever it lies."""
     if interval.n < FEWEST:
         return "too few questions to rule out a rare event"
     return f"few questions make the spread, {A_RARE_EVENT}"
-
-
-def bounds(interval: Interval, no_effect: float, sign: str = "") -> str:
-    """The estimate and its interval with two digits, or more where a bound would be rounded to that of no effect."""
-    apart = [each for each in (interval.low, interval.high) if abs(each - no_effect) > 10**-_MOST_DIGITS]
-    fitting = (n for n in range(2, _MOST_DIGITS) if all(round(each, n) != no_effect for each in apart))
-    digits = next(fitting, _MOST_DIGITS)
-
-    def show(value: float) -> str:
-        return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
-
-    return f"{show(interval.estimate)} {brackets(interval.low, interval.high, show)}"

@@ -2,7 +2,7 @@
 
 pricing = pricing_of(["results/local/mine"], rows, manifests("results/local/mine"), ["openai"])
 pricing.cost_usd                    # dollars of each row
-pricing.under                       # "OpenAI's rule: prefixes of 1,024 tokens …; gpt-5-mini's prices of 2026-11-24"
+pricing.under                       # "gpt-5-mini's prices of 2026-11-24 under OpenAI's rule"
 """
 
 from __future__ import annotations
@@ -60,8 +60,6 @@ class Pricing:
     """The prices of every call; None where some have others, or their sheet isn't known."""
     embedded_by: tuple[str, ...] = ()
     """Models of embeddings, which aren't in `cost_usd`: they have prices of their own."""
-    brief: str = ""
-    """`under` in a few words: the date of the prices, and whose rule the cache has."""
 
     def of(self, rows: _Rows) -> _Rows:
         """Rows with these dollars and cached tokens in `cost_usd` and `cached_input_tokens`; the same rows in order."""
@@ -86,47 +84,32 @@ def _as_counted(
 ) -> Pricing:
     """The models' own prices, with cached input as it was reported. `priced` are models with their prices."""
     models = [model for model, _ in dict.fromkeys(priced)]
-    prices = " and ".join(f"{name}'s" for name in dict.fromkeys(models)) + " prices"
-    note = ""
+    name, notes = " and ".join(f"{model}'s" for model in dict.fromkeys(models)) + " prices", list[str]()
     if differing := sorted({model for model in models if models.count(model) > 1}):
-        prices = "each run's own prices"
-        note = f"the runs have different prices of {' and '.join(differing)}: --prices NAME puts them under one"
-    brief = f"{prices}, cached input as the endpoint counted it"
-    note = "; ".join(filter(None, [note, _unlike_caches(manifests)]))
-    return Pricing(f"{brief}{at_once(manifests)}", note, prices, usd, cached, brief=brief)
+        name = "each run's own prices"
+        notes = [f"the runs have different prices of {' and '.join(differing)}: --prices NAME puts them under one"]
+    note = "; ".join([*notes, *_unlike_caches(manifests)])
+    return Pricing(f"{name}, cached input as the endpoint counted it", note, name, usd, cached)
 
 
 def _rates(tariff: Tariff) -> tuple[float, float, float]:
     return tariff.input, tariff.cache_read, tariff.output
 
 
-def at_once(manifests: Manifests) -> str:
-    """The number of questions at once, which decides what a cache holds when a call is sent; empty if not known."""
-    known = {(run.dataset.name, run.concurrency) for run in manifests.values() if run.concurrency}
-    counts = sorted({count for _, count in known})
-    if len(counts) > 1:
-        by_data = ", by the data set" if len(known) == len({name for name, _ in known}) else ""
-        return f", with up to {' or '.join(map(str, counts))} questions at once{by_data}"
-    return "".join(f", with {'one question' if n == 1 else f'up to {n:,} questions'} at once" for n in counts)
-
-
-def _unlike_caches(manifests: Manifests) -> str:
-    """A caution where runs on the same data asked another number of questions at once; else empty."""
-    said = at_once(manifests)
-    is_unlike = " or " in said and not said.endswith("by the data set")
-    return f"cached input differs by the runs' concurrency alone{said}" if is_unlike else ""
-
-
-def dollar_lines(pricing: Pricing) -> list[str]:
-    """A line on the prices of dollars, and one on where they come from or why there are none."""
-    brief = pricing.brief or pricing.under
-    return [line for line in (brief and f"dollars: {brief}", pricing.note) if line]
+def _unlike_caches(manifests: Manifests) -> list[str]:
+    """A caution where runs on the same data asked another number of questions at once: what a cache holds when a call
+    is sent depends on that."""
+    counts: dict[str, set[int]] = {}
+    for run in manifests.values():
+        counts.setdefault(run.dataset.name, set()).update([run.concurrency] if run.concurrency else [])
+    unlike = sorted(set().union(*(each for each in counts.values() if len(each) > 1)))
+    said = f"cached input differs by the runs' concurrency alone: {' or '.join(map(str, unlike))} questions at once"
+    return [said] if unlike else []
 
 
 def of_dollars(pricing: Pricing) -> str:
-    """The same as one sentence."""
-    brief = pricing.brief or pricing.under
-    return "; ".join(line for line in (brief and f"dollars are at {brief}", pricing.note) if line)
+    """A sentence on the prices of dollars, where they come from or why there are none."""
+    return "; ".join(filter(None, [pricing.under and f"dollars are at {pricing.under}", pricing.note]))
 
 
 EXAMPLE = "openai"
@@ -351,12 +334,10 @@ def own_or_listed(runs: Sequence[str | Path], rows: Rows, manifests: Manifests) 
     if is_counted or all(tariff.source == GIVEN for tariff in tariffs.values()):
         pricing = _as_counted(tariffs, manifests, usd, cached)
     else:
-        unders, names, briefs = (
-            sorted({getattr(each, of) for each in tariffs.values()}) for of in ("under", "name", "brief")
-        )
-        notes = ["each model is at its own prices" if len(unders) > 1 else "", _unlike_caches(manifests)]
-        under, note = " and ".join(unders) + at_once(manifests), "; ".join(filter(None, notes))
-        pricing = Pricing(under, note, " and ".join(names), usd, cached, brief=" and ".join(briefs))
+        unders, names = (sorted({getattr(each, of) for each in tariffs.values()}) for of in ("brief", "name"))
+        notes = ["each model is at its own prices"] if len(unders) > 1 else []
+        note = "; ".join([*notes, *_unlike_caches(manifests)])
+        pricing = Pricing(" and ".join(unders), note, " and ".join(names), usd, cached)
     is_elsewhere = any(run.options.get("api_base") for run in manifests.values())
     if is_elsewhere and any(tariff.source != GIVEN for tariff in tariffs.values()):
         of_server = "they are the provider's prices, since what the server at --api-base takes isn't known"
@@ -472,14 +453,12 @@ def _pricing(
     """
     tariff = found.tariffs[0][""]
     others = {f"{role}: {each.model}'s": None for run in found.tariffs for role, each in run.items() if each != tariff}
-    of_others = f" ({', '.join(others)})" if others else ""
-    under, name, brief = f"{tariff.under}{of_others}{at_once(manifests)}", tariff.name, f"{tariff.brief}{of_others}"
+    under, name = tariff.brief + (f" ({', '.join(others)})" if others else ""), tariff.name
     if found.is_counted:
         every = (tariff, *(each for run in found.tariffs for each in run.values()))
-        paid = [(each.model, _rates(each)) for each in every]
-        counted = _as_counted(paid, manifests)
-        under, name, brief = counted.under, counted.name, counted.brief
-    said = [*notes, *filter(None, [_unlike_caches(manifests)])]
+        counted = _as_counted([(each.model, _rates(each)) for each in every], {})
+        under, name = counted.under, counted.name
+    said = [*notes, *_unlike_caches(manifests)]
     for role, models in own.items():
         as_others = any(run.get(role) == tariff for run in found.tariffs)
         for model in sorted(models) if as_others else ():
@@ -487,7 +466,7 @@ def _pricing(
                 of = f"the {role}'s model {model} isn't in the sheet {tariff.sheet}"
                 said.append(f"{of}, and is counted as the other calls are: --prices {role}:SHEET:MODEL")
     of_all = None if others else tariff
-    pricing = Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all, brief=brief)
+    pricing = Pricing(under, "; ".join(said), name, found.usd, found.cached, asked, of_all)
     return _without_embeddings(pricing, found.embedded_by)
 
 

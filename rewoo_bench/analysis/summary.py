@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from rewoo_bench.analysis.stats.solved import LEAST_SOLVED, by_trials, flips, pa
 from rewoo_bench.config.names import dataset_heading, oracle_note
 from rewoo_bench.runs.manifest import Manifests, scored_by_check
 from rewoo_bench.runs.rows import UNMETERED, Rows, ended_unanswered, mean_over_questions, model_labels
+from rewoo_bench.text.json_text import with_finite_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,19 +32,8 @@ ATTACKS = ("exposed", "new_calls", "changed_arguments", "changed_answer", "attac
 _MEANS = ("llm_calls", "tool_calls", "input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean with its 95% interval and the number of questions behind it; None where there are none."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-    rare: bool = False
-    """Whether a rare event may be missing (stats/paired.py)."""
-
-
-NO_ESTIMATE = Estimate(None, None, None, 0)
+UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
+"""Of what wasn't measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +55,27 @@ class Summary:
     """Rows that ended because a reply was cut while the model was still thinking: no answer, and so wrong."""
     not_answered: dict[str, int]
     """Stop reason -> rows, of those that ended without an answer."""
-    exact_match: Estimate
-    f1: Estimate
-    judged_correct: Estimate
+    exact_match: Interval
+    f1: Interval
+    judged_correct: Interval
     llm_calls: float
     tool_calls: float
     input_tokens: float
     cached_input_tokens: float
     output_tokens: float
     total_tokens: float
-    latency_p50_s: float | None
-    latency_p95_s: float | None
-    latency_p50_interval_s: tuple[float, float] | None
-    latency_p95_interval_s: tuple[float, float] | None
+    latency_p50_s: Interval | None
+    """None where too few latencies were measured for an interval (72 for p95)."""
+    latency_p95_s: Interval | None
     latency_n: int
-    """Questions whose latency was measured in this run: a recalled answer has none. 0 for an oracle.
-
-    Intervals are 95%. A quantile is None where too few latencies were measured for an interval (72 for p95).
-    """
+    """Questions whose latency was measured in this run: a recalled answer has none. 0 for an oracle."""
     cost_usd: float | None
     """Per question; None where any price isn't known."""
     usage_source: str
-    tokens_per_solved: Estimate
-    """Total tokens of all questions for each exact match; no mean and no upper bound where none was solved."""
-    usd_per_solved: Estimate
+    tokens_per_solved: Interval
+    """Total tokens of all questions for each exact match: infinite where none was solved, without bounds (NaN) where
+    fewer than `LEAST_SOLVED` were."""
+    usd_per_solved: Interval
     """The same of `cost_usd`; n is 0 where any price isn't known."""
     startup_s: float = math.nan
     """Per question, in no latency; NaN where it isn't known, as in a replay."""
@@ -105,7 +92,7 @@ class Summary:
     intervals: dict[str, Interval] = field(default_factory=dict)
     """Measure -> its mean with its 95% interval, of those above that are means of amounts; none of a single question.
     """
-    objectives_right: Estimate = NO_ESTIMATE
+    objectives_right: Interval = UNKNOWN
     """Share of a task's questions that are answered right, where several questions are a task (`?objectives=`)."""
     questions: int = 0
     """Questions with a row that counts, scored or not."""
@@ -113,13 +100,13 @@ class Summary:
     """Tool calls that a recording answered (`--tools recorded:RUN`), of the questions that count; None without one."""
     recorded_misses: int | None = None
     """Tool calls that it doesn't have."""
-    passes: dict[int, Estimate] = field(default_factory=dict)
+    passes: dict[int, Interval] = field(default_factory=dict)
     """k -> pass^k: the share of questions that k trials would all answer right (stats/solved.py); from 2 on."""
-    flips: Estimate = NO_ESTIMATE
+    flips: Interval = UNKNOWN
     """Share of questions that some trials answered right and others wrong."""
     checked: bool = False
     """Whether a world's check is the score: exact match says what was solved, and F1 is the same."""
-    attacks: dict[str, Estimate] = field(default_factory=dict)
+    attacks: dict[str, Interval] = field(default_factory=dict)
     """Column of `ATTACKS` -> share of the attacked questions in which that happened; empty where none was attacked.
 
     Of `changed_arguments` there is no estimate where nothing is planned: every call of the attacker's is then new.
@@ -137,7 +124,7 @@ class Summary:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `note` has a caution about the figures."""
-        known = {name: None if value != value else value for name, value in asdict(self).items()}  # NaN is no JSON
+        known: dict[str, Any] = with_finite_numbers(asdict(self))
         return {**known, "note": oracle_note(checked=self.checked) if self.oracle else None}
 
 
@@ -154,7 +141,7 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
         known = _known(scored, column)[0]
         return int(sum(known)) if len(known) else None
 
-    p50, p95 = (None if oracle else quantile_of(scored, "latency_s", share) for share in (0.5, 0.95))
+    p50, p95 = (None if oracle else _quantile(scored, share) for share in (0.5, 0.95))
     outcomes = by_trials(metered["exact_match"], metered.question)
     has_trials = bool((outcomes.trials > 1).any())
     sources = rows.texts("usage_source")
@@ -177,19 +164,17 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
         unmetered=int(unmetered.sum()),
         reasoning_truncated=stops["reasoning_truncated"],
         not_answered={reason: count for reason, count in stops.items() if ended_unanswered(reason)},
-        exact_match=_estimate(metered, "exact_match", binary=True),
-        f1=_estimate(metered, "f1"),
-        judged_correct=_estimate(metered, "judged_correct", binary=True),
+        exact_match=_score(metered, "exact_match", binary=True),
+        f1=_score(metered, "f1"),
+        judged_correct=_score(metered, "judged_correct", binary=True),
         llm_calls=amounts["llm_calls"].estimate,
         tool_calls=amounts["tool_calls"].estimate,
         input_tokens=amounts["input_tokens"].estimate,
         cached_input_tokens=amounts["cached_input_tokens"].estimate,
         output_tokens=amounts["output_tokens"].estimate,
         total_tokens=amounts["total_tokens"].estimate,
-        latency_p50_s=p50.estimate if p50 else None,
-        latency_p95_s=p95.estimate if p95 else None,
-        latency_p50_interval_s=(p50.low, p50.high) if p50 else None,
-        latency_p95_interval_s=(p95.low, p95.high) if p95 else None,
+        latency_p50_s=p50,
+        latency_p95_s=p95,
         latency_n=0 if oracle else len(np.unique(_known(scored, "latency_s")[1])),
         cost_usd=amounts["cost_usd"].estimate if priced else None,
         loop_share=loop_share,
@@ -199,12 +184,12 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
         questions=len(np.unique(scored.question)),
         recorded_hits=total("recorded_hits"),
         recorded_misses=total("recorded_misses"),
-        tokens_per_solved=per_solved_estimate(scored, "total_tokens"),
-        usd_per_solved=per_solved_estimate(scored, "cost_usd") if priced else NO_ESTIMATE,
+        tokens_per_solved=per_solved_interval(scored, "total_tokens"),
+        usd_per_solved=per_solved_interval(scored, "cost_usd") if priced else UNKNOWN,
         intervals=bounded(amounts),
-        objectives_right=_estimate(metered, "objectives_right"),
-        passes={k: _as_estimate(pass_hat(outcomes, k)) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
-        flips=_as_estimate(flips(outcomes)) if has_trials else NO_ESTIMATE,
+        objectives_right=_score(metered, "objectives_right"),
+        passes={k: pass_hat(outcomes, k) for k in range(2, min(8, outcomes.trials.max(initial=0)) + 1)},
+        flips=flips(outcomes) if has_trials else UNKNOWN,
         usage_source=_source_of(sources),
         oracle=oracle,
         checked=scored_by_check(rows.texts("run_id"), manifests),
@@ -217,25 +202,21 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
     )
 
 
-def _attacks(rows: Rows) -> dict[str, Estimate]:
+def _attacks(rows: Rows) -> dict[str, Interval]:
     if "new_calls" not in rows or np.isnan(rows["new_calls"]).all():  # of an earlier version, or without an attack
         return {}
     attacked = rows.where(~np.isnan(rows["new_calls"]))
     happened = attacked.assign(**{name: np.sign(attacked[name]) for name in ATTACKS})
-    found = {name: _estimate(happened, name, binary=True) for name in ATTACKS}
+    found = {name: _score(happened, name, binary=True) for name in ATTACKS}
     plans = not np.isnan(attacked["broken_plans"]).all()
-    return found if plans else {**found, "changed_arguments": NO_ESTIMATE}  # nothing was planned
+    return found if plans else {**found, "changed_arguments": UNKNOWN}  # nothing was planned
 
 
 def _heading(rows: Rows, manifests: Manifests) -> str:
-    """The data set of the rows for a heading, with the part of it that they are (`compare --by`)."""
-    dataset = str(rows["dataset"][0])
+    """The data set of the rows for a heading."""
     known = (manifests[run].dataset for run in rows.texts("run_id") if run in manifests)
-    for facts in known:
-        if dataset.startswith(facts.name):
-            named = dataset_heading(facts.name, str(facts.source.get("file", "")))
-            return f"{named}{dataset.removeprefix(facts.name)}"
-    return dataset
+    facts = next(known, None)
+    return dataset_heading(facts.name, str(facts.source.get("file", ""))) if facts else str(rows["dataset"][0])
 
 
 def has_dollars(rows: Rows) -> bool:
@@ -244,25 +225,12 @@ def has_dollars(rows: Rows) -> bool:
     return bool(rows.texts("usage_source")) and len(costs) > 0 and not np.isnan(costs).any()
 
 
-def score_estimate(rows: pd.DataFrame, column: str, *, binary: bool = False) -> Estimate:
-    """Mean over questions of scores from 0 to 1, with its 95% interval; the trials of a question are one cluster.
-
-    `stats.proportion` for yes-or-no columns, else `stats.mean_of`.
-    """
-    return _estimate(Rows(rows), column, binary=binary)
-
-
-def _estimate(rows: Rows, column: str, *, binary: bool = False) -> Estimate:
+def _score(rows: Rows, column: str, *, binary: bool = False) -> Interval:
+    """Mean over questions of scores from 0 to 1; the trials of a question are one cluster."""
     known, questions = _known(rows, column)
-    if not len(known):
-        return NO_ESTIMATE
     if binary:
-        return _as_estimate(proportion(known, clusters=questions))
-    return _as_estimate(mean_of(known, ends=(0.0, 1.0), clusters=questions))
-
-
-def _as_estimate(interval: Interval) -> Estimate:
-    return Estimate(interval.estimate, interval.low, interval.high, interval.n, interval.rare)
+        return proportion(known, clusters=questions)
+    return mean_of(known, ends=(0.0, 1.0), clusters=questions)
 
 
 def _amount(rows: Rows, column: str) -> Interval:
@@ -270,9 +238,9 @@ def _amount(rows: Rows, column: str) -> Interval:
     return mean_of(values, clusters=questions)
 
 
-def quantile_of(rows: Rows, column: str, share: float) -> Interval | None:
-    """A quantile of a column with its 95% interval; None where too few questions have a value for an interval."""
-    values, questions = _known(rows, column)
+def _quantile(rows: Rows, share: float) -> Interval | None:
+    """A quantile of the latency; None where too few questions have one for an interval."""
+    values, questions = _known(rows, "latency_s")
     found = quantile_interval(values, share, clusters=questions)
     return found if math.isfinite(found.high - found.low) else None
 
@@ -288,18 +256,17 @@ def _known(rows: Rows, column: str) -> tuple[NDArray[Any], NDArray[Any]]:
     return rows[column][known], rows.question[known]
 
 
-def per_solved_estimate(rows: Rows, column: str) -> Estimate:
-    """The sum of a column over the number of exact matches, with its 95% interval (analysis/stats/solved.py).
+def per_solved_interval(rows: Rows, column: str) -> Interval:
+    """The sum of a column over the number of exact matches (analysis/stats/solved.py).
 
     Of few solved questions it has no interval, as a ratio of two has none.
     """
     amounts, solved = rows[column], rows["exact_match"]
     if not len(amounts) or np.isnan(amounts + solved).any():
-        return NO_ESTIMATE
+        return UNKNOWN
     found = per_solved(amounts, solved, clusters=rows.question)
-    mean, high = (value if math.isfinite(value) else None for value in (found.estimate, found.high))
     few = 0 < solved.sum() / len(solved) * found.n < LEAST_SOLVED
-    return Estimate(mean, None, None, found.n) if few else Estimate(mean, found.low, high, found.n, found.rare)
+    return replace(found, low=math.nan, high=math.nan, rare=False) if few else found
 
 
 def _source_of(sources: Sequence[str]) -> str:

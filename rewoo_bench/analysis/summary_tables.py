@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rewoo_bench.analysis.stats.paired import OF_RARE, RARE, Interval, brackets
 from rewoo_bench.analysis.stats.solved import LEAST_SOLVED
-from rewoo_bench.analysis.summary import NO_ESTIMATE, Estimate, Summary
+from rewoo_bench.analysis.summary import ATTACKS, UNKNOWN, Summary
 from rewoo_bench.config.names import oracle_note, score_name
 from rewoo_bench.runs.rows import UNMETERED
 from rewoo_bench.text.tables import text_table
@@ -62,7 +62,7 @@ def number_text(value: float | None, form: str, none: str = NOT_COUNTED) -> str:
 
 def mean_text(
     mean: float | None,
-    interval: Interval | Estimate | None,
+    interval: Interval | None,
     form: str,
     *,
     times: int = 1,
@@ -73,15 +73,15 @@ def mean_text(
     if mean is None or math.isnan(mean):
         return none
     text = format(times * mean, form)
-    if interval and interval.low is not None and interval.high is not None:
+    if interval and math.isfinite(interval.high - interval.low):
         text += f" [{times * interval.low:{form}}, {times * interval.high:{form}}]"
         mark += RARE if interval.rare else ""
     return text + mark
 
 
-def score_text(value: Estimate, mark: str = "", none: str = NOT_SCORED) -> str:
+def score_text(value: Interval, mark: str = "", none: str = NOT_SCORED) -> str:
     """`0.412 [0.330, 0.501]`, with the mark at its end."""
-    return mean_text(value.mean, value, ".3f", mark=mark, none=none)
+    return mean_text(value.estimate, value, ".3f", mark=mark, none=none)
 
 
 def dollars_text(cost_usd: float | None, interval: Interval | None) -> str:
@@ -89,7 +89,7 @@ def dollars_text(cost_usd: float | None, interval: Interval | None) -> str:
     return NO_PRICE if cost_usd is None else mean_text(cost_usd, interval, ",.3f", times=1000)
 
 
-def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
+def per_solved_text(value: Interval, form: str, none: str = NOT_SCORED) -> str:
     """`4,012 [3,310, 5,120]`; an interval without an upper bound says so, and so does a lack of one.
 
     Where none was solved, the lower bound isn't shown: it is the lower the more the amounts vary, and so would rank the
@@ -97,23 +97,16 @@ def per_solved_text(value: Estimate, form: str, none: str = NOT_SCORED) -> str:
     """
     if not value.n:
         return none
-    if value.mean is None:
+    if math.isinf(value.estimate):
         return "none solved"
-    if value.low is None:
-        return f"{value.mean:{form}} [{UNDER_SOLVED}]"
-    high = math.inf if value.high is None else value.high
-    bounds = brackets(value.low, high, lambda bound: format(bound, form))
-    return f"{value.mean:{form}} {bounds}{RARE if value.rare else ''}"
+    if math.isnan(value.low):
+        return f"{value.estimate:{form}} [{UNDER_SOLVED}]"
+    bounds = brackets(value.low, value.high, lambda bound: format(bound, form))
+    return f"{value.estimate:{form}} {bounds}{RARE if value.rare else ''}"
 
 
 def usd_per_solved_text(summary: Summary) -> str:
     return per_solved_text(summary.usd_per_solved, ".3g", NO_PRICE if summary.cost_usd is None else NOT_SCORED)
-
-
-def loops_text(summary: Summary) -> str:
-    """`15.0% (19.4%)`: the shares of questions and of tokens."""
-    known = not math.isnan(summary.loop_share)
-    return f"{summary.loop_share:.1%} ({summary.loop_token_share:.1%})" if known else NOT_RECORDED
 
 
 def recorded_text(summary: Summary) -> str:
@@ -124,21 +117,11 @@ def recorded_text(summary: Summary) -> str:
     return f"{summary.recorded_hits / calls:.1%} of {calls:,}" if calls else "no call"
 
 
-def has_loops(group: Iterable[Summary]) -> bool:
-    return any(summary.loop_share > 0 for summary in group)
-
-
-def reasons(summaries: Iterable[Summary]) -> list[str]:
-    """The stop reasons of questions that ended without an answer, in the order in which they first occur."""
-    return list(dict.fromkeys(reason for summary in summaries for reason in summary.not_answered))
-
-
 def cells_of(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
     """Rows of a table as cells; the first row is the header."""
     return [list(rows[0]), *(list(row.values()) for row in rows)]
 
 
-LOOPS = "in loops (of tokens)"
 IN_LOOPS = "in loops"
 OF_LOOPS = f"{IN_LOOPS}: questions that ended in steps that repeat themselves"
 START = "start-up s"
@@ -173,16 +156,15 @@ def _cells(of: Summary, k: int, means: Mapping[str, float | None], mark: str) ->
     some = f" (n = {of.latency_n:,})" if of.latency_n < of.questions else ""  # some may be recalled
     untimed = SIMULATED if of.oracle else TOO_FEW if of.latency_n else NOT_TIMED
 
-    def seconds(value: float | None, bounds: tuple[float, float] | None) -> str:
-        low, high = bounds or (None, None)
-        return untimed if value is None else mean_text(value, Estimate(value, low, high, 0), ".2f") + some
+    def seconds(value: Interval | None) -> str:
+        return untimed if value is None else mean_text(value.estimate, value, ".2f") + some
 
     parts = {"planner": "planner", "solver": "solver", "LLM tool": "tool_llm", "agent": "agent", "router": "router"}
     return {
         "n": f"{of.exact_match.n or of.questions:,}",
         "EM": score_text(of.exact_match, mark),
-        f"pass^{k}": score_text(of.passes.get(k, NO_ESTIMATE), mark),
-        FLIPS: score_text(of.flips if k > 1 else NO_ESTIMATE, mark, ONE_TRIAL),
+        f"pass^{k}": score_text(of.passes.get(k, UNKNOWN), mark),
+        FLIPS: score_text(of.flips if k > 1 else UNKNOWN, mark, ONE_TRIAL),
         "F1": score_text(of.f1, mark),
         OF_OBJECTIVES: score_text(of.objectives_right, mark),
         "judged": score_text(of.judged_correct, mark),
@@ -204,8 +186,8 @@ def _cells(of: Summary, k: int, means: Mapping[str, float | None], mark: str) ->
         "tokens": mean_text(of.total_tokens, of.intervals.get("total_tokens"), ",.0f"),
         **{name: number_text(means.get(f"{part}_tokens"), ",.0f") for name, part in parts.items()},
         "billed": number_text(means.get("billed_tokens"), ",.0f"),
-        "p50 s": seconds(of.latency_p50_s, of.latency_p50_interval_s),
-        "p95 s": seconds(of.latency_p95_s, of.latency_p95_interval_s),
+        "p50 s": seconds(of.latency_p50_s),
+        "p95 s": seconds(of.latency_p95_s),
         START: number_text(of.startup_s, ".2f", NOT_TIMED),
         "$ / 1000": dollars_text(of.cost_usd, of.intervals.get("cost_usd")),
         **{reason: f"{count:,}" for reason, count in of.not_answered.items()},
@@ -226,7 +208,8 @@ def table_of(
     """
     k = repeated([*group.values()])
     ends = [*dict.fromkeys(f"routed to {name}" for each in group.values() for name in each.routed_to)]
-    ends += [reason for reason in reasons(group.values()) if reason != "error"]  # those failed
+    ended = dict.fromkeys(reason for each in group.values() for reason in each.not_answered)
+    ends += [reason for reason in ended if reason != "error"]  # those failed
     more = {REASONS: ends, PASSES: [f"pass^{k}"] if k > 1 else []}
     more |= {"F1": []} if (checked := is_checked(group.values())) else {}
     heads = [head for name in names for head in more.get(name, [name])]
@@ -266,6 +249,8 @@ def tables_of(
     if solved := solved_table(first, group):
         of = "" if is_checked(group.values()) else " (exact match)"
         yield f"per solved question{of} [95% interval]", solved
+    if attacks := attack_table(first, group):
+        yield f"{OF_ATTACKS} [95% interval]", attacks
 
 
 def solved_table(first: str, group: Mapping[str, Summary]) -> list[list[str]]:
@@ -273,6 +258,48 @@ def solved_table(first: str, group: Mapping[str, Summary]) -> list[list[str]]:
     of_tokens = {label: per_solved_text(each.tokens_per_solved, ",.0f") for label, each in group.items()}
     rows = [[label, of_tokens[label], usd_per_solved_text(each)] for label, each in group.items() if not each.oracle]
     return [[first, "tokens", "$"], *rows] if rows else []
+
+
+OF_ATTACKS = "what an attacker's text in a tool's result reached, shares of the attacked questions"
+_REACHED = dict(zip(ATTACKS, ("read", "new call", "changed argument", "changed answer", "attack's end"), strict=True))
+
+
+def attack_table(first: str, group: Mapping[str, Summary]) -> list[list[str]]:
+    """The cells of the systems that were attacked, by their labels; [] where none was.
+
+    `first` is the head of the labels. The end is left out where no check says whether an attack came to it.
+    """
+    attacked = {label: each.attacks for label, each in group.items() if each.attacks}
+    names = [name for name in ATTACKS if any(each[name].n for each in attacked.values())]
+    rows = [
+        [label, f"{max(estimate.n for estimate in each.values()):,}", *(_share(name, each[name]) for name in names)]
+        for label, each in attacked.items()
+    ]
+    return [[first, "n", *(_REACHED[name] for name in names)], *rows] if rows else []
+
+
+def attack_sentences(group: Mapping[str, Summary]) -> list[str]:
+    """How often an attacker's call was made, of the two systems where it was most and least often, by data set."""
+    datasets = dict.fromkeys(each.dataset for each in group.values() if each.attacks)
+    lines = []
+    for dataset in datasets:
+        own = {label: each for label, each in group.items() if each.attacks and each.dataset == dataset}
+        new = {label: each.attacks["new_calls"].estimate for label, each in own.items()}
+        most, least = max(new, key=lambda label: new[label]), min(new, key=lambda label: new[label])
+        said = f"{most} made an attacker's call in {new[most]:.0%} of the attacked questions"
+        if new[most] != new[least]:
+            said += f", and {least} in {new[least]:.0%}"
+        elif len(new) > 1:
+            said = f"Each made an attacker's call in {new[most]:.0%} of the attacked questions"
+        lines.append(f"{dataset}: {said}." if len(datasets) > 1 else f"{said}.")
+    return lines
+
+
+def _share(name: str, estimate: Interval) -> str:
+    """`60% [57, 63]`"""
+    if not estimate.n:
+        return "all are new" if name == "changed_arguments" else "not checked"
+    return mean_text(estimate.estimate, estimate, ".0f", times=100).replace(" ", "% ", 1)
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:

@@ -9,7 +9,7 @@ from rewoo_bench.analysis.comparison_tables import ComparisonFormat, render_comp
 from rewoo_bench.analysis.prices import pricings_of
 from rewoo_bench.cli.flag_types import run_folders
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.runs.option_types import PRICE_FORMS, SUBSET_COLUMNS
+from rewoo_bench.runs.option_types import PRICE_FORMS
 from rewoo_bench.system.output import echo
 
 
@@ -23,8 +23,6 @@ from rewoo_bench.system.output import echo
 @click.option("--intersect", is_flag=True,
               help="Compare runs of different questions of a data set on their shared questions; the output says so. "
                    "Each data set is always a table of its own.")
-@click.option("--by", type=click.Choice(SUBSET_COLUMNS),
-              help="Compare the questions of each type, difficulty or number of hops separately.")
 @click.option("--prices", multiple=True, metavar="[ROLE:]NAME|SHEET[:MODEL],…|all",
               help="Count dollars, and cached tokens, at this price: "
                    f"{PRICE_FORMS}. Of a sheet without a model it is the one of its short name, else its first. Of "
@@ -37,7 +35,7 @@ from rewoo_bench.system.output import echo
                    "would have recorded with --price. Repeat the flag for each of several models.")
 @click.option("--format", "form", type=click.Choice(["terminal", "markdown", "csv", "latex", "json"]),
               default="terminal", help="Output format.")
-def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool, by: str | None,
+def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, intersect: bool,
             prices: tuple[str, ...], price: tuple[str, ...], form: ComparisonFormat) -> None:
     """Compare the architectures of one run or several: accuracy, tokens, cost and latency, with intervals.
 
@@ -46,7 +44,7 @@ def compare(runs: tuple[str, ...], baseline: str | None, all_pairs: bool, inters
     """
     rows, read = load(*runs), manifests(*runs)
     first, *more = pricings_of(runs, rows, read, prices, price)
-    comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect, by=by,
+    comparison = compare_rows(rows, manifests=read, baseline=baseline, all_pairs=all_pairs, intersect=intersect,
                               pricing=first, under=[first, *more] if more else ())
     for warning in comparison.warnings if form in ("csv", "json") else ():
         echo(f"WARNING: {warning}", err=True)

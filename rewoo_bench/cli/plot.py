@@ -9,8 +9,8 @@ import click
 from rewoo_bench.cli.command import warn_of_unfinished
 from rewoo_bench.cli.flag_types import FolderFlag, run_folders
 from rewoo_bench.errors import NothingToDraw, UsageError
-from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, read, save_figures
-from rewoo_bench.runs.option_types import SUBSET_COLUMNS
+from rewoo_bench.report.plots.data import read
+from rewoo_bench.report.plots.draw import FIGURES, PICTURE_FORMATS, draw, save_figures
 from rewoo_bench.system.output import announce, echo
 from rewoo_bench.text.argument_checks import check_known
 
@@ -27,11 +27,9 @@ _COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 @click.option("--format", "formats", default="png,svg", metavar="png,svg", help="File formats.")
 @click.option("--pair", default="react,rewoo", metavar="NAME,NAME",
               help="Architectures of `ratio`, the more expensive one first.")
-@click.option("--by", type=click.Choice(SUBSET_COLUMNS),
-              help="Separate figures for the questions of each type, difficulty or number of hops.")
 @click.pass_context
 def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None, only: str | None, formats: str,
-                 pair: str, by: str | None) -> None:
+                 pair: str) -> None:
     """Draw one run or several: tokens, accuracy, latency, failing tools, and a comparison with the paper.
 
     RUN is a run's folder or a questions.parquet. A figure without data is left out, with a line that says what it
@@ -46,7 +44,6 @@ def plot_command(context: click.Context, runs: tuple[str, ...], out: Path | None
     warn_of_unfinished(*runs)
     announce("reading the runs and drawing their figures")
     data = read(runs)
-    data = data.by(by) if by else data
     if len(compared) != 2:
         raise UsageError(f"--pair {pair!r}: expected two architectures, as in react,rewoo")
     if context.get_parameter_source("pair") is _COMMANDLINE:

@@ -13,11 +13,10 @@ from typing import Any
 import click
 import numpy as np
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentences, attack_table
 from rewoo_bench.analysis.compare import compare_run
 from rewoo_bench.analysis.prices import Pricing, expected_dollars, pricing_of
 from rewoo_bench.analysis.summary import Summary, summaries_of
-from rewoo_bench.analysis.summary_tables import is_checked, summary_table
+from rewoo_bench.analysis.summary_tables import attack_sentences, is_checked, summary_table
 from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_rows, trial_table
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
@@ -137,8 +136,6 @@ def _show_figures(
             named = [(row.architecture, row) for row in trials]
             table = trial_table("architecture", named, checked=is_checked(summaries))
             echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
-        if attacks := attack_table("architecture", group):
-            echo("\n".join([f"{OF_ATTACKS} [95% interval]", "", *text_table(attacks), ""]))
     for note in filter(None, (wait(manifest), unpaid(manifest))):
         echo(note, err=True)
 

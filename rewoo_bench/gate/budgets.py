@@ -32,9 +32,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
-from rewoo_bench.analysis.stats.paired import brackets
+from rewoo_bench.analysis.stats.paired import Interval, brackets
 from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
-from rewoo_bench.analysis.summary import Estimate, per_solved_estimate
+from rewoo_bench.analysis.summary import per_solved_interval
 from rewoo_bench.analysis.summary_tables import UNDER_SOLVED
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import UsageError
@@ -267,12 +267,12 @@ class _Checks:
             return self._unknown(name, metric, limit)
         if np.isnan(self._rows["exact_match"]).any():
             return self._check("budget", "fail", name, f"{name}: some rows have no score", None, limit)
-        found = per_solved_estimate(self._rows, metric)
-        at = amount(metric, limit) + (", by the estimate alone" if found.low is None else "")
-        measured = math.inf if found.mean is None else found.mean
-        check = self._bounded("budget", name, measured, limit, _per_solved_text(found, metric), at)
-        check = replace(check, measured=found.mean, oracle=self._oracle)
-        if not self._oracle and found.low is not None and found.low > limit:
+        found = per_solved_interval(self._rows, metric)
+        at = amount(metric, limit) + (", by the estimate alone" if math.isnan(found.low) else "")
+        check = self._bounded("budget", name, found.estimate, limit, _per_solved_text(found, metric), at)
+        measured = found.estimate if math.isfinite(found.estimate) else None
+        check = replace(check, measured=measured, oracle=self._oracle)
+        if not self._oracle and found.low > limit:
             return check
         return _if_sure(check, f"may be chance on {counted(self.n, 'question')}, {ENOUGH_QUESTIONS} are enough")
 
@@ -305,11 +305,10 @@ def _if_sure(check: Check, few: str) -> Check:
     return replace(check, status="warn", text=f"{check.text}; {why}")
 
 
-def _per_solved_text(found: Estimate, metric: str) -> str:
+def _per_solved_text(found: Interval, metric: str) -> str:
     """`958.6 [497.9, 8,177.9]`, `958.6 [under 15 solved]`."""
-    if found.mean is None:
+    if math.isinf(found.estimate):
         return f"none solved, so more than {amount(metric, found.low)}"
-    if found.low is None:
-        return f"{amount(metric, found.mean)} [{UNDER_SOLVED}]"
-    bounds = brackets(found.low, math.inf if found.high is None else found.high, lambda bound: amount(metric, bound))
-    return f"{amount(metric, found.mean)} {bounds}"
+    if math.isnan(found.low):
+        return f"{amount(metric, found.estimate)} [{UNDER_SOLVED}]"
+    return f"{amount(metric, found.estimate)} {brackets(found.low, found.high, lambda bound: amount(metric, bound))}"

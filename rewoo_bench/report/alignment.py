@@ -107,33 +107,18 @@ def first_divergence(paths: Sequence[Sequence[int]]) -> int | None:
 Cells = list[Mapping[str, Any] | None]
 
 
-def beside(trajectories: Sequence[Mapping[str, Any]], shared: int | None) -> tuple[list[Cells], list[Cells]]:
-    """The rows of some trajectories of a question: those up to their last shared look-up, and those after it.
-
-    A row has a step, a block (`_blocks`) or nothing of each trajectory. `shared` is the number of look-ups before they
-    part; all rows are in the second list where it is 0 or None. The page does the same (page/src/rows.ts).
-    """
-    ends = [own["rows"].index(own["path"][shared - 1]) + 1 if shared and own["path"] else 0 for own in trajectories]
-    above = _section(trajectories, [(0, end) for end in ends])
-    return above, _section(
-        trajectories, [(end, len(own["steps"]) + 1) for own, end in zip(trajectories, ends, strict=True)]
-    )
-
-
-def _section(trajectories: Sequence[Mapping[str, Any]], parts: Sequence[tuple[int, int]]) -> list[Cells]:
-    """The rows of a part of each trajectory."""
+def beside(trajectories: Sequence[Mapping[str, Any]]) -> list[Cells]:
+    """The rows of some trajectories of a question: a row has a step, a block (trajectories.py) or nothing of each."""
     order, rows = _Order(), dict[Hashable, Cells]()
-    for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
-        order.add(own["rows"][first:end])
-        for row, step in zip(own["rows"][first:end], own["steps"][first:end], strict=True):
+    for number, own in enumerate(trajectories):
+        order.add(own["rows"])
+        for row, step in zip(own["rows"], own["steps"], strict=True):
             rows.setdefault(row, [None] * len(trajectories))[number] = step
     places = {row: place for place, row in enumerate([*order, _END])}
     above: dict[Hashable, list[Cells]] = {row: [] for row in places}  # of each row those of the blocks above it
-    for number, (own, (first, end)) in enumerate(zip(trajectories, parts, strict=True)):
+    for number, own in enumerate(trajectories):
         for block in own["blocks"]:
-            if not first <= block["at"] < end:
-                continue
-            made = own["rows"][block["at"] : min(max(block["end"], block["at"] + 1), end)]
+            made = own["rows"][block["at"] : max(block["end"], block["at"] + 1)]
             blocks = above[min(made or [_END], key=places.__getitem__)]
             if not blocks or blocks[-1][number] is not None:
                 blocks.append([None] * len(trajectories))
@@ -141,11 +126,11 @@ def _section(trajectories: Sequence[Mapping[str, Any]], parts: Sequence[tuple[in
     return [cells for row, blocks in above.items() for cells in (*blocks, *([rows[row]] if row in rows else ()))]
 
 
-def parting(trajectories: Sequence[Mapping[str, Any]]) -> tuple[int | None, str]:
-    """How many look-ups trajectories share before they part, None where they never do, and a sentence that says it."""
+def parting(trajectories: Sequence[Mapping[str, Any]]) -> str:
+    """A sentence on how many look-ups trajectories share before they part; empty where they never do."""
     at = first_divergence([own["path"] for own in trajectories])
     if at is None:
-        return None, ""
+        return ""
     steps = [
         own["steps"][own["rows"].index(own["path"][at - 1])] if len(own["path"]) >= at else None
         for own in trajectories
@@ -153,7 +138,7 @@ def parting(trajectories: Sequence[Mapping[str, Any]]) -> tuple[int | None, str]
     ]
     names = " | ".join(_shorter(step["argument"] or step["tool"]) if step else "no further look-up" for step in steps)
     when = f"after {counted(at - 1, 'shared look-up')}" if at > 1 else "at their first look-up"
-    return at - 1, f"they part {when}: {names}"
+    return f"they part {when}: {names}"
 
 
 def _shorter(text: str) -> str:

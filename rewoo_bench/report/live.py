@@ -24,8 +24,7 @@ import math
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,7 +49,7 @@ from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.journal.store import JournalReader
 from rewoo_bench.runs.journal.tables import export
 from rewoo_bench.runs.manifest import MANIFEST, read_manifest
-from rewoo_bench.runs.past_runs import PastRun, current_status, past_run
+from rewoo_bench.runs.past_runs import PastRun, current_status, find_runs, past_run
 from rewoo_bench.system.http_session import server_log
 from rewoo_bench.text.words import counted
 
@@ -66,13 +65,12 @@ class Viewer:
     """The runs of a folder, and the last snapshot of each that was looked at; tables of runs in progress in `work`."""
 
     def __init__(self, folder: Path, work: Path) -> None:
-        self.folder = folder
+        self.folder = folder.resolve()
         self.closing = asyncio.Event()
         """Ends the streams of events."""
         self._work = work
         self._snapshots: dict[Path, Snapshot] = {}
         self._locks: dict[Path, asyncio.Lock] = {}
-        self._lines: dict[Path, tuple[Stamp, str]] = {}
 
     def app(self) -> web.Application:
         """The application, to be run by aiohttp."""
@@ -88,31 +86,10 @@ class Viewer:
         )
         return app
 
-    def runs(self) -> dict[str, Path]:
-        """The folders that hold a run, by name, newest first; the folder itself, where it is one."""
-        if (self.folder / MANIFEST).is_file():
-            return {self.folder.resolve().name: self.folder}
-        folders = self.folder.iterdir() if self.folder.is_dir() else ()
-        runs = {path.name: path for path in folders if (path / MANIFEST).is_file()}
-        return dict(sorted(runs.items(), key=lambda run: (run[1] / MANIFEST).stat().st_mtime, reverse=True))
-
     async def index(self, request: web.Request) -> web.Response:
-        runs = await to_thread.run_sync(self.runs)
-        lines = [await to_thread.run_sync(self._line, name, path) for name, path in runs.items()]
+        page = await to_thread.run_sync(_index, self.folder)
         headers = {**_HEADERS, "Content-Security-Policy": _NO_FRAMES}  # beside that of the page
-        return web.Response(text=_index(self.folder, lines), content_type="text/html", headers=headers)
-
-    def _line(self, name: str, path: Path) -> str:
-        """The run's row in the list; made again only where the run has changed."""
-        now = stamp(path)
-        before, line = self._lines.get(path, (None, ""))
-        if before != now:
-            try:
-                line = _line(name, path, past_run(path))
-            except RewooBenchError as error:  # of its journal
-                line = _line(name, path, PastRun(str(path), "damaged", error=str(error)))
-            self._lines[path] = now, line
-        return line
+        return web.Response(text=page, content_type="text/html", headers=headers)
 
     async def page(self, request: web.Request) -> web.Response:
         self._run(request)
@@ -151,11 +128,11 @@ class Viewer:
         return response
 
     def _run(self, request: web.Request) -> Path:
-        """The folder of the run in the address: one of those listed, so none outside the folder."""
-        run = self.runs().get(request.match_info["name"])
-        if run is None:
-            raise web.HTTPNotFound(text="no such run")
-        return run
+        """The folder of the run in the address; none outside the folder that is shown."""
+        for run in (self.folder, *self.folder.iterdir()):
+            if run.name == request.match_info["name"] and (run / MANIFEST).is_file():
+                return run
+        raise web.HTTPNotFound(text="no such run")
 
     @asynccontextmanager
     async def _snapshot(self, folder: Path) -> AsyncIterator[Snapshot]:
@@ -187,14 +164,34 @@ def _json(value: Any) -> web.Response:
     return web.Response(body=to_json(value), content_type="application/json", headers=_HEADERS)
 
 
-def _shown(text: str) -> str:
-    return escape(text)
+def _index(folder: Path) -> str:
+    """The list of the runs in a folder: those of `rewoo-bench runs`, with links to their pages."""
+    lines = list(map(_line, find_runs(folder)))
+    rows = "\n".join(lines) or f"<tr><td colspan={len(_HEADS)}>No runs yet.</td></tr>"
+    heads = "".join(f"<th scope=col>{name}</th>" for name in _HEADS)
+    note = f"<p>{_MARK} {ORACLE_ACCURACY}. Tokens are means per question.</p>" if lines else ""
+    title = f"Runs in {escape(str(folder))}"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="refresh" content="5"><meta name="color-scheme" content="light dark">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}div{{overflow-x:auto}}table{{border-collapse:collapse}}
+th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}</style></head>
+<body><main><h1>{title}</h1>
+<div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}</main></body></html>
+"""
 
 
-def _line(name: str, folder: Path, run: PastRun) -> str:
+def _line(run: PastRun) -> str:
+    folder = Path(run.folder)
+    name = folder.name
+    try:
+        so_far = "" if run.error else progress(folder, run)
+    except RewooBenchError as error:  # of its journal
+        run = replace(run, error=str(error))
     if run.error:
-        return f"<tr><th scope=row>{_shown(name)}</th><td colspan={len(_HEADS) - 1}>{_shown(run.error)}</td></tr>"
-    so_far = progress(folder, run)
+        return f"<tr><th scope=row>{escape(name)}</th><td colspan={len(_HEADS) - 1}>{escape(run.error)}</td></tr>"
     scores, tokens = [], []
     for each in run.architectures:  # `rewoo 0.98*` and `rewoo 1,711`; `rewoo` and `rewoo -` without an answer
         score, spent = run.exact_match.get(each), run.tokens.get(each)
@@ -202,31 +199,8 @@ def _line(name: str, folder: Path, run: PastRun) -> str:
         tokens.append(f"{each} {'-' if spent is None else f'{spent:,.0f}'}")
     status, started = f"{run.status}: {so_far}" if so_far else run.status, (run.started_at or "")[:16]
     cells = (status, ", ".join(scores), ", ".join(tokens), run.dataset, run.model, started.replace("T", " "))
-    named = zip(_HEADS[1:], cells, strict=True)
-    shown = "".join(f"<td data-name='{head}'>{_shown(cell)}</td>" for head, cell in named)
-    return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{_shown(name)}</a></th>{shown}</tr>"
-
-
-def _index(folder: Path, lines: list[str]) -> str:
-    rows = "\n".join(lines) or f"<tr><td colspan={len(_HEADS)}>No runs yet.</td></tr>"
-    heads = "".join(f"<th scope=col>{name}</th>" for name in _HEADS)
-    note = f"<p>{_MARK} {ORACLE_ACCURACY}. Tokens are means per question.</p>" if lines else ""
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Runs in {_shown(str(folder))}</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta http-equiv="refresh" content="5"><meta name="color-scheme" content="light dark">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>body{{font:15px/1.5 system-ui,sans-serif;margin:1.5rem}}h1{{overflow-wrap:anywhere}}
-table{{border-collapse:collapse}}
-th,td{{text-align:left;padding:.3rem .8rem;border-bottom:1px solid #8884}}div{{overflow-x:auto}}
-th,td:last-child{{white-space:nowrap}}
-@media(max-width:700px){{thead{{display:none}}table,tbody,tr,th,td{{display:block}}
-tr{{padding:.4rem 0;border-bottom:1px solid #8884}}
-th,td{{border:0;padding:.1rem 0;overflow-wrap:anywhere;white-space:normal}}
-td::before{{content:attr(data-name) ": ";opacity:.7}}}}</style></head>
-<body><main><h1>Runs in {_shown(str(folder))}</h1>
-<div tabindex=0><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{note}</main></body></html>
-"""
+    shown = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    return f"<tr><th scope=row><a href='/run/{quote(name, safe='')}/'>{escape(name)}</a></th>{shown}</tr>"
 
 
 @asynccontextmanager
@@ -287,17 +261,11 @@ def _answers(folder: Path) -> int:
 
 
 def progress(folder: Path, run: PastRun) -> str:
-    """`3 of 20 answers, 2 min to go` for a run that isn't finished; else nothing."""
+    """`3 of 20 answers` for a run that isn't finished; else nothing."""
     if not in_progress(folder):
         return ""
     done = _answers(folder)
-    shown = f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
-    if run.status == "running" and done and run.tasks and run.started_at and not read_manifest(folder).sessions:
-        elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_at)
-        minutes = round(elapsed.total_seconds() * (run.tasks - done) / done / 60)
-        rest = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-        shown += f", {rest if minutes else 'less than a minute'} to go"
-    return shown
+    return f"{done:,} of {counted(run.tasks, 'answer')}" if run.tasks else counted(done, "answer")
 
 
 @dataclass

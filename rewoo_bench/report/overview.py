@@ -8,33 +8,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rewoo_bench.analysis.attacks import OF_ATTACKS, attack_sentences, attack_table
 from rewoo_bench.analysis.claims import check, gather, read_claims
 from rewoo_bench.analysis.claims.check import also, ours, run_of, sources, verdict_shown
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison, System
 from rewoo_bench.analysis.prices import Pricing, of_dollars, sentence
-from rewoo_bench.analysis.summary import NO_ESTIMATE, quantile_of
 from rewoo_bench.analysis.summary_tables import (
     FLIPS,
-    LOOPS,
-    MEANINGLESS,
+    IN_LOOPS,
+    OF_ATTACKS,
     OF_OBJECTIVES,
-    TOO_FEW,
-    cells_of,
-    dollars_text,
-    has_loops,
+    PASSES,
+    REASONS,
+    START,
+    attack_sentences,
+    attack_table,
     is_checked,
-    loops_text,
-    mean_text,
-    number_text,
-    reasons,
-    repeated,
-    score_text,
+    table_of,
 )
 from rewoo_bench.analysis.trials import OF_TRIALS, trial_table
 from rewoo_bench.analysis.verdict import in_one, verdict
-from rewoo_bench.config.names import SOLVED, oracle_note
+from rewoo_bench.config.names import oracle_note
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.manifest import Manifests, scored_by_check
@@ -45,7 +39,6 @@ from rewoo_bench.runs.rows import (
     estimated,
     failed,
     flag_lines,
-    left_out,
     model_labels,
 )
 
@@ -54,7 +47,9 @@ if TYPE_CHECKING:
 
 
 FEW_QUESTIONS = 100
-_SECONDS = {"p50 s": "latency_s", "working s": "working_s", "start-up s": "startup_s"}
+_FIRST = ("n", "EM", "tokens", "$ / 1000", "LLM calls")
+_ENDS = (PASSES, FLIPS, "F1", OF_OBJECTIVES, "answered", REASONS, IN_LOOPS, "failed", "tool calls")
+_TIMES = ("p50 s", "p95 s", START)
 
 
 def overview(
@@ -91,7 +86,6 @@ def overview(
         "title": f"{listed} on {' and '.join(dict.fromkeys(rows['dataset'].astype(str)))}",
         "facts": list(_facts(rows, manifests)),
         **_tables(systems),
-        "times": _seconds(systems, rows),
         "points": list(map(_point, systems)),
         "flags": FLAGS,
         "checked": scored_by_check(Rows(rows).texts("run_id"), manifests),
@@ -116,47 +110,16 @@ def _facts(rows: pd.DataFrame, manifests: Manifests) -> Iterator[tuple[str, str]
 
 
 def _tables(systems: Sequence[System]) -> dict[str, Any]:
-    """Means of each system, and how its questions ended: a column for each reason, as in the terminal.
-
-    The first table has what a verdict rests on, `ends` the other columns.
-    """
-    summaries = [system.summary for system in systems]
-    checked = is_checked(summaries)
-    is_joined = any(each.objectives_right.n for each in summaries)
-    k = repeated(summaries)
-    first, ends = [], []
-    for system in systems:
-        of, mark = system.summary, MEANINGLESS if system.summary.oracle else ""
-        passed = score_text(of.passes.get(k, NO_ESTIMATE), mark)
-        first.append(
-            {
-                "system": system.label,
-                "n": f"{of.exact_match.n or of.questions:,}",
-                SOLVED if checked else "exact match": score_text(of.exact_match, mark),
-                "tokens": mean_text(of.total_tokens, of.intervals.get("total_tokens"), ",.0f"),
-                "$ / 1000": dollars_text(of.cost_usd, of.intervals.get("cost_usd")),
-                "model calls": number_text(of.llm_calls, ".2f"),
-            }
-        )
-        ends.append(
-            {
-                "system": system.label,
-                **({f"pass^{k}": passed, FLIPS: score_text(of.flips, mark)} if k > 1 else {}),
-                **({} if checked else {"F1": score_text(of.f1, mark)}),
-                **({OF_OBJECTIVES: score_text(of.objectives_right, mark)} if is_joined else {}),
-                "answered": f"{of.answered:,}",
-                **{end: f"{of.not_answered.get(end, 0):,}" for end in reasons(summaries) if end != "error"},
-                **({LOOPS: loops_text(of)} if has_loops(summaries) else {}),
-                "failed": f"{of.failed:,}",
-                "tool calls": number_text(of.tool_calls, ".2f"),
-            }
-        )
+    """The tables of `compare`: what a verdict rests on first, the other columns in those that are folded."""
+    group, means = {each.label: each.summary for each in systems}, {each.label: each.means for each in systems}
+    timed = {label: each for label, each in group.items() if each.latency_n}
     rows = [(each.label, row) for each in systems for row in each.trials]
     return {
-        "table": _cells(cells_of(first) if first else []),
-        "ends": _cells(cells_of(ends) if ends else []),
-        "trials": _cells(trial_table("system", rows, checked=checked), OF_TRIALS),
-        "attacks": _cells(attack_table("system", {each.label: each.summary for each in systems}), OF_ATTACKS),
+        "table": _cells(table_of("system", _FIRST, group, means) if group else []),
+        "ends": _cells(table_of("system", _ENDS, group, means) if group else []),
+        "times": _cells(table_of("system", _TIMES, timed) if timed else []),
+        "trials": _cells(trial_table("system", rows, checked=is_checked(group.values())), OF_TRIALS),
+        "attacks": _cells(attack_table("system", group), OF_ATTACKS),
     }
 
 
@@ -165,36 +128,13 @@ def _cells(cells: Sequence[Sequence[str]], caption: str = "") -> dict[str, Any] 
     return {"caption": caption[:1].upper() + caption[1:], "head": cells[0], "rows": cells[1:]} if cells else None
 
 
-def _seconds(systems: Sequence[System], rows: pd.DataFrame) -> dict[str, Any] | None:
-    """Median seconds and the questions that were timed, as `compare` has them; None where nothing was timed.
-
-    A column of zeros is left out: nothing was started, say.
-    """
-    shown = []
-    for system in systems:
-        summary = system.summary
-        own = rows[(rows["run_id"] == system.run_id) & (rows["architecture"] == summary.architecture)]
-        own = own[(own["dataset"] == summary.dataset) & (own["model"] == summary.model)]
-        if not summary.latency_n:
-            continue
-        scored = Rows(own[~left_out(own)])
-        medians = {head: quantile_of(scored, name, 0.5) for head, name in _SECONDS.items()}
-        texts = {head: TOO_FEW if each is None else f"{each.estimate:.2f}" for head, each in medians.items()}
-        if bounds := summary.latency_p50_interval_s:
-            texts["p50 s"] += f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
-        shown.append({"system": system.label, "n": f"{summary.latency_n:,}", **texts})
-    kept = [head for head in next(iter(shown), ()) if {row[head] for row in shown} != {"0.00"}]
-    cells = cells_of([{head: row[head] for head in kept} for row in shown]) if shown else []
-    return _cells(cells, "Seconds of a question, medians")
-
-
 def _point(system: System) -> dict[str, Any]:
     """A system's means, as the page's figures take them."""
     summary = system.summary
     score, cached = summary.exact_match, summary.cached_input_tokens
     values = {
         "n": score.n,
-        **({} if summary.oracle else {"em": score.mean, "low": score.low, "high": score.high}),
+        **({} if summary.oracle else {"em": score.estimate, "low": score.low, "high": score.high}),
         **{"tokens": summary.total_tokens, "input": summary.input_tokens - (0 if math.isnan(cached) else cached)},
         **{"cached": cached, "output": summary.output_tokens, "cost": summary.cost_usd},
     }

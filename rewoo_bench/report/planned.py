@@ -2,18 +2,16 @@
 
     planned = read_planned([Path("results/local/mine")])
     planned.shown                 # of each loop: sentences and tables
-    planned.graph(key)            # of a trajectory: its tool calls, and where each value comes from
+    planned.graphs[key]           # of a trajectory: its tool calls, and where each value comes from
 
-Constants and branches are found between all traces, so all graphs are made at once, and kept compressed.
+Constants and branches are found between all traces, so all graphs are made at once.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +38,10 @@ TraceKey = tuple[str, str, str, int]  # run, architecture, example, trial
 
 @dataclass(slots=True)
 class Planned:
-    """`shown` is of each loop, JSON-ready."""
+    """`shown` is of each loop, JSON-ready; `graphs` has the tool calls of each trajectory that was read."""
 
     shown: list[dict[str, Any]] = field(default_factory=list)
-    _graphs: dict[TraceKey, bytes] = field(default_factory=dict)
-
-    def graph(self, key: TraceKey) -> list[dict[str, Any]] | None:
-        """The tool calls of a trajectory; None where it has none, or wasn't read."""
-        packed = self._graphs.get(key)
-        return json.loads(zlib.decompress(packed)) if packed else None
-
-    def keep(self, run: str, task: TracedTask, *, texts: bool) -> None:
-        """Keeps the graph of a trajectory."""
-        steps = list(_graph(task, texts=texts))
-        self._graphs[run, task.architecture, task.example_id, task.trial] = zlib.compress(json.dumps(steps).encode())
+    graphs: dict[TraceKey, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
@@ -68,8 +56,13 @@ def read_planned(runs: Sequence[Path], *, texts: bool = True) -> Planned:
         if not (run / TRACES_FILE).is_file():
             continue
         name = read_manifest(run).run_id
+
+        def keep(task: TracedTask, name: str = name) -> None:
+            key = name, task.architecture, task.example_id, task.trial
+            planned.graphs[key] = list(_graph(task, texts=texts))
+
         try:
-            found = plannable(run, most=MOST, on_task=partial(planned.keep, name, texts=texts))
+            found = plannable(run, most=MOST, on_task=keep)
         except DataError:
             continue
         planned.shown += _shown(found, name if len(runs) > 1 else "")

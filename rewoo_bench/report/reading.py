@@ -57,19 +57,17 @@ def compare(
     baseline: str | None = None,
     all_pairs: bool = False,
     intersect: bool = False,
-    by: str | None = None,
     prices: str | Sequence[str] = (),
     price: str | Sequence[str] = (),
 ) -> Comparison:
     """Compares the architectures of these runs, or of one frame of `load` or results in memory.
 
     Each is compared with the `baseline` (by default the first that plans ahead, else the first), or with `all_pairs`
-    each with each; ratios are of a loop by a plan, whatever order they stand in. `by` names a column, such as
-    `question_type`, whose values are compared separately. Dollars are at `prices` or `price`, those of
-    `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else "openai". Of
-    several `prices` the first counts, and `.under` has the dollars under each. Rows without their run's folder have the
-    own ones alone, and their conditions are checked where `manifests(...)` are given. Raises `UsageError` where rows
-    aren't comparable.
+    each with each; ratios are of a loop by a plan, whatever order they stand in. Dollars are at `prices` or `price`,
+    those of `rewoo-bench compare --prices` and `--price`; by default at the runs' own, else their models', else
+    "openai". Of several `prices` the first counts, and `.under` has the dollars under each. Rows without their run's
+    folder have the own ones alone, and their conditions are checked where `manifests(...)` are given. Raises
+    `UsageError` where rows aren't comparable.
     """
     check_kind("manifests", manifests, (Mapping, type(None)), "what rewoo_bench.manifests returns, or None")
     names, amounts = ([each] if isinstance(each, str) else each for each in (prices, price))
@@ -90,7 +88,6 @@ def compare(
         baseline=baseline,
         all_pairs=all_pairs,
         intersect=intersect,
-        by=by,
         pricing=pricings[0] if pricings else None,
         under=pricings if len(pricings) > 1 else (),
     )
@@ -107,7 +104,6 @@ def plot(
     only: Sequence[str] = (),
     formats: Sequence[str] = ("png", "svg"),
     pair: tuple[str, str] = ("react", "rewoo"),
-    by: str | None = None,
 ) -> list[Path]:
     """Draws the figures of runs, or of one frame, into the folder `out`, and returns the files.
 
@@ -115,7 +111,8 @@ def plot(
     `UsageError` for the name of a figure or a format that doesn't exist.
     """
     # matplotlib, which takes longer than all else here
-    from rewoo_bench.report.plots.draw import PICTURE_FORMATS, draw, plot_data_of, read, save_figures
+    from rewoo_bench.report.plots.data import plot_data_of, read
+    from rewoo_bench.report.plots.draw import PICTURE_FORMATS, draw, save_figures
 
     check_names(only=only, formats=formats, pair=pair)
     folder = as_path("out", out)
@@ -129,7 +126,7 @@ def plot(
         data = read([_folder(run) for run in runs])
     reasons: list[str] = []
     drawn = draw(
-        data.by(by) if by else data,
+        data,
         only=list(only),
         pair=pair,
         on_skip=lambda name, reason: reasons.append(f"{name} {reason}"),

@@ -19,7 +19,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from rewoo_bench.analysis.prices import dollar_lines, pricing_of
+from rewoo_bench.analysis.prices import of_dollars, pricing_of
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.report.alignment import Cells, beside, parting
 from rewoo_bench.report.rows import FAILED, NOT_ASKED, NOT_SCORED, RIGHT, WRONG, QuestionTable, question_table
@@ -61,7 +61,7 @@ class ShownQuestions(JupyterMixin):
         self._run = run
         rows = load(run)
         pricing = pricing_of([run], rows, manifests(run))
-        self._dollars = dollar_lines(pricing)
+        self._dollars = of_dollars(pricing)
         self._table: QuestionTable = question_table(pricing.of(rows))
         systems = self._table.columns["systems"]
         labels = [system["label"] for system in systems]
@@ -108,7 +108,7 @@ class ShownQuestions(JupyterMixin):
         trajectories = Trajectories([self._run], self._table)
         for line in self._lines:
             systems = self._answered(trajectories, line)
-            shared, said = parting(list(systems.values()))
+            said = parting(list(systems.values()))
             trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
             yield Rule(Text(_cut(columns["ids"][line]) + trial), align="left")
             yield Text(_cut(columns["questions"][line]), style="bold")
@@ -121,20 +121,16 @@ class ShownQuestions(JupyterMixin):
                 yield Text(f"{told}; side by side needs {SIDE_BY_SIDE}", style="dim")
             elif len(answered) > 2:
                 yield Text("one below the other: two of them are side by side (--arch A --arch B)", style="dim")
+            if said:
+                yield Rule(Text(_cut(said)), style="yellow", align="left")
             for group in [answered] if is_beside else [[i] for i in answered]:
                 own = [_without_repeats(systems[i]) for i in group]
-                above, below = beside(own, shared)
-                heads = [_head(columns["systems"][i], line) for i in group]
-                parts = shared is not None and any(each["path"] for each in own)
-                if parts:
-                    yield _table(heads, above)
-                    yield Rule(Text(_cut(said)), style="yellow", align="left")
-                table = _table(heads, below, show_header=not parts)
+                table = _table([_head(columns["systems"][i], line) for i in group], beside(own))
                 predictions = [columns["systems"][i]["prediction"][line] for i in group]
                 table.add_row(*map(_answer, own, predictions))
                 yield table
-        for note in self._dollars if self._lines else ():
-            yield Text(_cut(note), style="dim")
+        if self._lines and self._dollars:
+            yield Text(_cut(self._dollars), style="dim")
 
     def __str__(self) -> str:
         text = StringIO()
@@ -157,9 +153,9 @@ def _head(system: Mapping[str, Any], line: int) -> Text:
     return Text.assemble(label, " ", (word + why, style), (counts, "dim"), (_cut(flags).rstrip(), "red"))
 
 
-def _table(heads: Sequence[Text], rows: Sequence[Cells], *, show_header: bool = True) -> Table:
+def _table(heads: Sequence[Text], rows: Sequence[Cells]) -> Table:
     """A table with columns of one width."""
-    table = Table(show_lines=True, expand=True, show_header=show_header)
+    table = Table(show_lines=True, expand=True)
     for head in heads:
         table.add_column(head, ratio=1, overflow="fold")
     for cells in rows:

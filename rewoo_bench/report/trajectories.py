@@ -84,7 +84,7 @@ class Trajectories:
             found[system] = {
                 **trajectory_of(self._trace(key), calls),
                 "calls": _with_starts(calls),
-                "planned": self._planned.graph(key),
+                "planned": self._planned.graphs.get(key),
                 "prompts": self._prompts(key),
             }
         aligned = align_steps([trajectory["steps"] for trajectory in found.values()])

@@ -14,7 +14,6 @@ DecompressionStream reads when a question is opened.
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -171,31 +170,17 @@ def _figures(runs: Sequence[Path]) -> Iterator[dict[str, str]]:
     """The plots that these runs have data for, as pictures in the page: SVG in a data address.
 
     A picture is a document of its own, so nothing in it can run, and its styles need no place in the page's policy.
-    Its ink, greys and ground are light or dark as the page is.
     """
-    from rewoo_bench.report.plots import draw, style  # matplotlib, which a page without figures needn't wait for
+    from rewoo_bench.report.plots import data, draw, style  # matplotlib, which a page without figures needn't wait for
 
-    dark = {style.INK: "#e6e9ee", "#000000": "#e6e9ee", style.GREY: "#9aa4b0", style.PALE: "#4a535e"}
-    dark |= {"#e6e6e6": "#353c45", "#ffffff": "#15181c"}
-    dark |= {"#332288": "#7464d8", "#661100": "#c8654f", "#882255": "#c95f93", "#117733": "#3f9f60"}  # else too dark
-    dark |= {"#0072b2": "#4aa3dc", "#7f7f7f": "#a3a3a3"}
-    names = {colour: f"--c{number}" for number, colour in enumerate(dark)}
-    light = "".join(f"{name}:{colour};" for colour, name in names.items())
-    night = "".join(f"{names[colour]}:{other};" for colour, other in dark.items())
-    light += f"fill:var({names['#000000']});"  # a black shape says no colour
-    colours = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{night}}}}}</style>".encode()
-    for name, picture in draw.draw(draw.read(runs)):
+    for name, picture in draw.draw(data.read(runs)):
         buffer = BytesIO()
         with style.styled():
-            picture.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-        svg = buffer.getvalue()
-        for colour, variable in names.items():
-            svg = svg.replace(colour.encode(), f"var({variable})".encode())
-        svg = re.sub(rb"(<svg[^>]*>)", lambda start: start[1] + colours, svg, count=1)
+            picture.figure.savefig(buffer, format="svg", metadata=draw.PICTURE_METADATA["svg"])
         yield {
             "name": name,
             "alt": picture.caption,
-            "src": f"data:image/svg+xml;base64,{b64encode(svg).decode()}",
+            "src": f"data:image/svg+xml;base64,{b64encode(buffer.getvalue()).decode()}",
         }
 
 

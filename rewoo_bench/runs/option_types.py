@@ -27,8 +27,6 @@ PRICE_FORMS = (
     "model of it (SHEET:MODEL), or a file of your own (sheet.toml[:MODEL])"
 )
 """What every `--prices` takes."""
-SUBSET_COLUMNS = ("question_type", "difficulty", "hops")
-"""What every `--by` takes: columns of the question, so that every system has the same questions in each part."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Rows of questions.parquet: one table for all that reads them (`Rows`), means over questions, which rows to doubt,
-which are in no mean, which are an oracle's, and subsets by question.
+which are in no mean, and which are an oracle's.
 
     rows = Rows(rewoo_bench.load("results/local/mine"))
     rows["exact_match"]                             # array([1., nan, 0.]): NaN where a value is missing
@@ -23,11 +23,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from rewoo_bench.config.names import REPLAY, is_oracle, model_label
-from rewoo_bench.errors import DataError, UsageError, unknown
+from rewoo_bench.errors import DataError
 from rewoo_bench.runs.columns import CALLS, QUESTIONS
 from rewoo_bench.runs.folder import QUESTIONS_FILE
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.runs.option_types import SUBSET_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -298,29 +297,3 @@ def _models_behind(model: str) -> Iterator[str]:
         if model.startswith(REPLAY):
             with suppress(DataError):  # a journal is enough to replay
                 model = str(read_manifest(Path(model.removeprefix(REPLAY))).options.get("model", model))
-
-
-# Rows of questions.parquet, split by the kind of question.
-
-
-def subsets(rows: Rows, by: str) -> dict[str, NDArray[np.bool_]]:
-    """A mask for each value of such a column, by `question_type bridge` or `no question_type`; in order of the values.
-
-    Raises `UsageError` for another column, and where no row has a value.
-    """
-    if by not in SUBSET_COLUMNS:
-        raise UsageError(unknown("column to compare by", by, SUBSET_COLUMNS))
-    present = [name for name in SUBSET_COLUMNS if _known(rows[name]).any()]
-    if by not in present:
-        others = ", ".join(present) or "none of these columns"
-        raise UsageError(f"these runs can't be compared by {by}: no row has one; they have {others}")
-    values, known = rows[by], _known(rows[by])
-    names = {f"{value:g}" if by == "hops" else value: value for value in sorted(set(values[known]))}
-    masks = {f"{by} {name}": values == value for name, value in names.items()}
-    return masks if known.all() else {**masks, f"no {by}": ~known}
-
-
-def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """A mask: True where there is a text or a number."""
-    mask: NDArray[np.bool_] = values != "" if values.dtype == object else ~np.isnan(values)
-    return mask

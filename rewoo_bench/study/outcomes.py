@@ -28,7 +28,7 @@ from rewoo_bench.analysis.pairs import ALPHA, Pair, paired, way_round
 from rewoo_bench.analysis.prices import SHOWN, priced_rows
 from rewoo_bench.analysis.stats.paired import RARE, Floats, Interval, brackets, mean_of, proportion, ratio_of_means
 from rewoo_bench.analysis.stats.tests import holm, minimum_detectable_difference, p_of_margin
-from rewoo_bench.analysis.summary import Estimate, Summary, summaries_of
+from rewoo_bench.analysis.summary import Summary, summaries_of
 from rewoo_bench.config.names import file_name, is_oracle
 from rewoo_bench.config.price_sheets import SHORT_PRICES, named_tariff
 from rewoo_bench.errors import DataError
@@ -337,11 +337,11 @@ def _without_the_change(study: Study, of: CellResults, among: Sequence[CellResul
 
 
 def _of_architecture(of: CellResults, name: str, summary: Summary) -> Iterator[tuple[str, Figure]]:
-    estimates: dict[str, Estimate] = {score: getattr(summary, score) for score in _SCORES}
+    estimates: dict[str, Interval] = {score: getattr(summary, score) for score in _SCORES}
     estimates |= {f"pass^{k}": each for k, each in summary.passes.items()} | {"flips": summary.flips}
     for what, each in estimates.items():
-        if each.mean is not None and each.low is not None and each.high is not None:
-            yield what, Figure(each.mean, each.low, each.high, each.n, rare=each.rare)
+        if each.n:
+            yield what, _figure(each, ".2f")
     n = summary.exact_match.n or summary.questions
     own = of.rows[(of.rows["architecture"] == name) & ~left_out(of.rows)]
     questions = own["example_id"].astype(str).to_numpy()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import rewoo_bench
-from rewoo_bench.analysis.attacks import OF_ATTACKS
 from rewoo_bench.analysis.claims import check, gather, read_claims
+from rewoo_bench.analysis.summary_tables import OF_ATTACKS
 from rewoo_bench.cli.main import main
 from rewoo_bench.report.overview import overview
 from rewoo_bench.report.rows import question_table
@@ -48,7 +48,7 @@ def shares(run: Path, architecture: str) -> dict[str, float]:
 def test_a_comparison_has_the_shares_of_the_rows_with_their_n(run: Path) -> None:
     comparison = rewoo_bench.compare(run)
     for system in comparison.systems:
-        found = {name: each.mean for name, each in system.summary.attacks.items() if each.n}
+        found = {name: each.estimate for name, each in system.summary.attacks.items() if each.n}
         of_rows = shares(run, system.label)
         if system.label == "react-native":
             del of_rows["changed_arguments"]  # nothing was planned

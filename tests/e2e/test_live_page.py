@@ -205,7 +205,7 @@ def test_a_run_in_progress_is_shown_through_its_kill_and_resume(view: Callable[[
         wait_for(lambda: rows(shown, "live") > 0, ROWS_S)
         server.latency_s = 1.0  # it isn't done before it is killed
         assert ", running" in facts(shown, "live")
-        assert re.search(r">running: \d+ of 200 answers, (\d+ min|less than a minute) to go<", shown.get("")[1])
+        assert re.search(r">running: \d+ of 200 answers<", shown.get("")[1])
         assert re.search(r"\d+ of 200", facts(shown, "live"))
         before, answered = rows(shown, "live"), len(server.books)
         wait_for(lambda: rows(shown, "live") >= max(before + 1, answered - 4), ROWS_S)

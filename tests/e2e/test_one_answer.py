@@ -17,7 +17,8 @@ from click.testing import CliRunner
 import rewoo_bench
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.main import group
-from rewoo_bench.report.plots.draw import draw, read
+from rewoo_bench.report.plots.data import read
+from rewoo_bench.report.plots.draw import draw
 from rewoo_bench.report.write import read_page
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.study.declaration import read_study
@@ -173,7 +174,7 @@ def everything(run: Path, folder: Path) -> list[Said]:
     said.append(("Python", "react / rewoo: total tokens, two digits", shown))
     for each in rewoo_bench.summarise(load(run)):
         said.append(("summarise", f"{each.architecture}: tokens, with a digit", f"{each.total_tokens:,.1f}"))
-        score, solved = each.exact_match.mean or 0.0, each.tokens_per_solved.mean or 0.0
+        score, solved = each.exact_match.estimate, each.tokens_per_solved.estimate
         said.append(("summarise", f"{each.architecture}: exact match, with three digits", f"{score:.3f}"))
         if each.architecture == "rewoo":
             said.append(("summarise", "rewoo: tokens per solved question, with a digit", f"{solved:,.1f}"))

@@ -15,7 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from plot_runs import write_questions
 
-from rewoo_bench.report.plots.draw import Picture, draw, read
+from rewoo_bench.report.plots.data import read
+from rewoo_bench.report.plots.draw import draw
+from rewoo_bench.report.plots.style import Picture
 from rewoo_bench.runs.manifest import FORMAT_VERSION
 
 _SLACK = 1.5  # pixels

@@ -13,7 +13,7 @@ from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.stats.paired import quantile_interval
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right
+from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_of
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, ROW, Picture, SeriesStyle
 
 _APART = 0.012  # of the axis, so that intervals don't cover each other
@@ -43,7 +43,7 @@ def failure(data: PlotData, pair: tuple[str, str]) -> Picture:
         off = _APART * (ticks[-1] - ticks[0]) * (i - (len(names) - 1) / 2)
         own, of = data.styles[name], data.of(name)
         parts = {at + off: of[of["rate"] == at] for at in sorted(set(of["rate"].tolist()))}
-        accuracies = [share_right(part) for part in parts.values()]
+        accuracies = [share_of(part) for part in parts.values()]
         tokens = [mean_of_questions(part, "total_tokens") for part in parts.values()]
         for axes, values in ((above, accuracies), (below, tokens)):
             ends[axes][name] = (max(parts), values[-1].estimate)

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from rewoo_bench.analysis.call_costs import PRICED_COLUMNS
 from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.prices import of_dollars, pricing_of
-from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of
-from rewoo_bench.analysis.summary import score_estimate
+from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, proportion
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.style import SeriesStyle, series_styles
 from rewoo_bench.runs.columns import CALLS, PARTS, QUESTIONS
@@ -34,7 +33,6 @@ from rewoo_bench.runs.rows import (
     check_columns,
     left_out,
     model_labels,
-    subsets,
 )
 
 _CALLS = ["run_id", "call_index", "place", "status", *PARTS, *PRICED_COLUMNS]
@@ -100,12 +98,6 @@ class PlotData:
         for _, rows in self.rows[kept].groupby(keys, sort=False, observed=True):
             yield self.only(rows)
 
-    def by(self, column: str) -> PlotData:
-        """The same with a data set for each value of a column, such as `question_type`. Raises `UsageError`."""
-        parts = ((name, self.rows[mask]) for name, mask in subsets(Rows(self.rows), column).items())
-        named = [part.assign(dataset=part["dataset"].astype(str) + f", {name}") for name, part in parts]
-        return replace(self, rows=pd.concat(named))
-
     def counted(self) -> PlotData:
         """Without failed and unmetered rows; `facts` gives their number. Raises `NothingToDraw` where that is all."""
         mask = left_out(self.rows)
@@ -132,15 +124,6 @@ class PlotData:
             name = str(self.rows["architecture"].to_numpy()[twice.to_numpy().argmax()])
             runs = ", ".join(sorted(self.of(name)["run_id"].astype(str).unique()))
             raise NothingToDraw(f"needs one run of {name!r} on these questions, not several: {runs}")
-
-    def lacks_pair(self, first: str, second: str) -> NothingToDraw:
-        """What to say where these two share no question: the flag with two that there are, the dearer first."""
-        there, hint = self.architectures, ""
-        if len(there) > 1 and not {first, second} <= set(there):
-            tokens = {name: mean_of_questions(self.of(name), "total_tokens").estimate for name in there[:2]}
-            hint = f"; give --pair {','.join(sorted(tokens, key=lambda name: -tokens[name]))}"
-        what = f"needs rows of {first!r} and {second!r} on the same questions; there are {', '.join(there)}{hint}"
-        return NothingToDraw(what)
 
     def facts(self, *, n: int | None = None) -> str:
         """The last line of every caption: number of questions (or `n`), model, data set, date."""
@@ -209,16 +192,12 @@ def mean_of_questions(rows: pd.DataFrame, column: str) -> Interval:
     return mean_of(values)
 
 
-def share_right(rows: pd.DataFrame) -> Interval:
-    """The share of right answers with its 95% interval, as in every table."""
-    return share_of(rows, "exact_match")
-
-
-def share_of(rows: pd.DataFrame, column: str) -> Interval:
-    """The share of rows with 1 in a column of 0 and 1, with its 95% interval."""
-    found = score_estimate(rows, column, binary=True)
-    middle, low, high = (math.nan if value is None else value for value in (found.mean, found.low, found.high))
-    return Interval(middle, low, high, found.n)
+def share_of(rows: pd.DataFrame, name: str = "exact_match") -> Interval:
+    """The share of rows with 1 in a column of 0 and 1, with its 95% interval; NaN where there are none."""
+    values = column(rows, name)
+    known = ~np.isnan(values)
+    found = proportion(values[known], clusters=rows["example_id"].to_numpy(dtype=object)[known])
+    return found if found.n else Interval(math.nan, math.nan, math.nan, 0)
 
 
 def arms(values: Sequence[Interval]) -> Floats:

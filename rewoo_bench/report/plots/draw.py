@@ -1,6 +1,7 @@
 """Figures of runs, drawn from their parquet files and run.json.
 
-    from rewoo_bench.report.plots.draw import draw, read, save_figures
+    from rewoo_bench.report.plots.data import read
+    from rewoo_bench.report.plots.draw import draw, save_figures
     pictures = draw(read(["results/local/my-run"]), only=["ratio", "parts"])
     files = list(save_figures(pictures, Path("figures")))
 
@@ -12,56 +13,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from rewoo_bench.analysis.pairs import way_round
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots.conditions import failure, latency
-from rewoo_bench.report.plots.data import PlotData, plot_data_of, read
-from rewoo_bench.report.plots.ratios import paper, pareto, ratio
-from rewoo_bench.report.plots.reach import reach
+from rewoo_bench.report.plots.data import PlotData
+from rewoo_bench.report.plots.ratios import paper, pareto, ratio, reach
 from rewoo_bench.report.plots.steps import parts, steps
 from rewoo_bench.report.plots.style import Picture, styled
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import check_known
-
-__all__ = [
-    "FIGURES",
-    "Picture",
-    "PlotData",
-    "draw",
-    "plot_data_of",
-    "read",
-    "save_figures",
-    "slug",
-]
 
 PICTURE_FORMATS = ("png", "svg")
 # Metadata that would differ between two drawings of the same rows.
 PICTURE_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """The function of a figure, and the rows that it takes."""
-
-    draw: Callable[[PlotData, tuple[str, str]], Picture]
-    faults: bool = False
-    """Whether it includes runs with failing tools."""
-    by_dataset: bool = True
-    """Whether it is drawn for each data set and model, or for each model."""
-
-
-FIGURES = {
-    "ratio": Drawing(ratio),
-    "steps": Drawing(steps),
-    "parts": Drawing(parts),
-    "pareto": Drawing(pareto),
-    "latency": Drawing(latency),
-    "reach": Drawing(reach),
-    "failure": Drawing(failure, faults=True),
-    "paper": Drawing(paper, by_dataset=False),
+FIGURES: dict[str, Callable[[PlotData, tuple[str, str]], Picture]] = {
+    "ratio": ratio,
+    "steps": steps,
+    "parts": parts,
+    "pareto": pareto,
+    "latency": latency,
+    "reach": reach,
+    "failure": failure,
+    "paper": paper,
 }
 
 
@@ -82,15 +59,14 @@ def draw(
     pair = way_round(*reversed(pair))[::-1]
     for name in only or FIGURES:
         reasons: dict[str, str] = {}
-        drawing = FIGURES[name]
-        parts = list(data.split(faults=drawing.faults, by_dataset=drawing.by_dataset))
+        parts = list(data.split(faults=name == "failure", by_dataset=name != "paper"))
         models = len({part.model for part in parts}) > 1
-        datasets = drawing.by_dataset and len({part.dataset for part in parts}) > 1
+        datasets = name != "paper" and len({part.dataset for part in parts}) > 1
         for part in parts:  # `ratio`, or `ratio-hotpotqa-small` where there are several
             own_name = "-".join([name, *[slug(part.dataset)] * datasets, *[slug(part.model)] * models])
             with styled():
                 try:
-                    yield own_name, drawing.draw(part.counted(), pair)
+                    yield own_name, FIGURES[name](part.counted(), pair)
                 except NothingToDraw as reason:
                     reasons[own_name] = str(reason)
                     if on_skip:
@@ -109,7 +85,7 @@ def save_figures(
 ) -> Iterator[Path]:
     """Writes figures by name, and their captions into captions.md, a section each; yields the files.
 
-    Sections of earlier figures stay while their files exist. Without a figure, nothing is written.
+    Without a figure, nothing is written.
     """
     captions, path = {}, folder / "captions.md"
     for name, picture in pictures:
@@ -121,10 +97,7 @@ def save_figures(
             yield file
         captions[name] = picture.markdown
     if captions:
-        before = path.read_text(encoding="utf-8") if path.is_file() and not path.is_symlink() else ""
-        sections = dict(re.findall(r"^## (\S+)\n\n(.+?)\n*(?=^## |\Z)", before, flags=re.MULTILINE | re.DOTALL))
-        texts = {name: text for name, text in sections.items() if any(folder.glob(f"{name}.???"))} | captions
-        written = [f"## {name}\n\n{texts[name]}" for name in sorted(texts)]
+        written = [f"## {name}\n\n{captions[name]}" for name in sorted(captions)]
         with replaced(path, follows=False) as opened:
             opened.write(("\n\n".join(["# Figures", *written]) + "\n").encode())
         yield path

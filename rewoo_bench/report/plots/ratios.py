@@ -1,4 +1,5 @@
-"""`ratio`: tokens of one architecture against those of another; `pareto`: accuracy against cost; `paper`: Table 2."""
+"""`ratio`: tokens of one architecture against those of another; `pareto`: accuracy against cost; `reach`: what an
+attacker's text reached against cost; `paper`: Table 2."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from rewoo_bench.analysis.compare import compare
-from rewoo_bench.analysis.pairs import bounds, column
+from rewoo_bench.analysis.pairs import column
 from rewoo_bench.analysis.prices import Pricing, sentence
 from rewoo_bench.analysis.stats.paired import Interval, ratio_of_means
 from rewoo_bench.analysis.verdict import verdict
 from rewoo_bench.config.names import ORACLE_ACCURACY
 from rewoo_bench.errors import NothingToDraw
 from rewoo_bench.report.plots import style
-from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_right
+from rewoo_bench.report.plots.data import PlotData, arms, mean_of_questions, positive, share_of
 from rewoo_bench.report.plots.style import GREY, INK, NAME_WIDTH, PALE, Picture, SeriesStyle
 
 _KEY = ["example_id", "trial"]
@@ -65,7 +66,7 @@ def ratio(data: PlotData, pair: tuple[str, str]) -> Picture:
         f"A point is {data.point}. Above the line 1× it cost more with {up.name}.",
         f"{shown:,} of {len(pairs):,} points are drawn." if shown < len(pairs) else "",
         "Tokens: input and output of every model call.",
-        f"Where both answered: {bounds(_ratio(answered), 1.0)} times (n = {len(answered):,})." if known else "",
+        f"Where both answered: {_ratio(answered).estimate:.2f} times (n = {len(answered):,})." if known else "",
         f"In loops: {looping}." if looping else "",
         "An oracle is given the answers, so right and wrong aren't shown." if data.oracle else "",
         facts=data.facts(n=found.n),
@@ -93,7 +94,8 @@ def _paired(data: PlotData, up: str, along: str) -> pd.DataFrame:
         sides.append(pd.DataFrame({**values, **{key: rows[key].to_numpy() for key in _KEY}}))
     pairs = sides[0].merge(sides[1], on=_KEY).dropna(subset=["up", "along"])
     if up == along or not (pairs["up"] * pairs["along"] > 0).any():
-        raise data.lacks_pair(up, along)
+        there = ", ".join(data.architectures)
+        raise NothingToDraw(f"needs rows of {up!r} and {along!r} on the same questions; there are {there}: give --pair")
     return pairs.sort_values(_KEY, ignore_index=True)
 
 
@@ -127,7 +129,6 @@ def _draw_pairs(axes: Axes, pairs: pd.DataFrame, up: SeriesStyle, along: SeriesS
 
 
 Intervals = Mapping[str, Interval]
-_MARKER, _RIM, _RIMS = 8.0, 3.0, 3  # points of a marker and of the visible rim of one below it; most rims
 
 
 def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
@@ -137,7 +138,7 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
         raise NothingToDraw(f"needs a model: {ORACLE_ACCURACY}")
     names = data.architectures
     spent = {name: mean_of_questions(data.of(name), "total_tokens") for name in names}
-    right = {name: own for name in names if (own := share_right(data.of(name))).n and spent[name].estimate > 0}
+    right = {name: own for name in names if (own := share_of(data.of(name))).n and spent[name].estimate > 0}
     if len(right) < 2:
         raise NothingToDraw(f"needs scored rows of two architectures or more; there are {', '.join(names)}")
     costs: dict[str, Intervals] = {"mean tokens per question (log scale)": {name: spent[name] for name in right}}
@@ -149,8 +150,12 @@ def pareto(data: PlotData, pair: tuple[str, str]) -> Picture:
     wrapped = [data.styles[name].wrapped(NAME_WIDTH) for name in right]
     figure, axes = style.sheet(len(costs), 1, style.tall(wrapped, len(costs)), squeeze=False)
     panels = [panel for (panel,) in axes]
+    top = min(1.03, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values())))
     for panel, (label, cost) in zip(panels, costs.items(), strict=True):
-        _draw_cloud(panel, cost, right, data.styles, inches=3.0)
+        _draw_cloud(panel, cost, right, data.styles, top, inches=3.0)
+        ahead = front(cost, right)
+        panel.step([cost[name].estimate for name in ahead], [right[name].estimate for name in ahead], where="post",
+                   color=PALE, lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
         panel.set(xlabel=label, ylabel="exact match")
     best = front(next(iter(costs.values())), right)
     cheapest, most = (data.styles[best[place]].name for place in (0, -1))
@@ -180,26 +185,48 @@ def front(cost: Intervals, right: Intervals) -> list[str]:
 
 
 def _draw_cloud(
-    axes: Axes, cost: Intervals, right: Intervals, styles: Mapping[str, SeriesStyle], inches: float
+    axes: Axes, cost: Intervals, share: Intervals, styles: Mapping[str, SeriesStyle], top: float, inches: float
 ) -> None:
-    """The front, and a marker with error bars for each; of markers at one position the lower ones are larger."""
+    """A marker with error bars for each architecture: shares, up to `top`, against cost."""
     ends = [value.estimate for value in cost.values()]
     style.logarithmic(axes, "x", min(ends) / 1.6, max(ends) * 2.2, inches)
-    top = min(1.03, 1.12 * max(0.1, *(np.nanmax([at.high, at.estimate]) for at in right.values())))
     axes.set_ylim(-0.03 * top, top)  # a marker at 0 or 1 is whole
     axes.set_yticks([at for at in axes.get_yticks() if 0 <= at <= min(1, top)])
     style.grid(axes)
-    best = front(cost, right)
-    axes.step([cost[name].estimate for name in best], [right[name].estimate for name in best], where="post", color=PALE,
-              lw=5, zorder=1, solid_joinstyle="round")  # fmt: skip
-    names = list(right)
-    places = [axes.transData.transform((cost[name].estimate, right[name].estimate)) for name in names]
-    for i, name in enumerate(names):
-        above = sum(bool(np.hypot(*(places[i] - other)) < _MARKER / 2) for other in places[i + 1 :])
-        size = _MARKER + _RIM * min(_RIMS, above)
-        own, x, y = styles[name], cost[name], right[name]
+    for name, y in share.items():
+        own, x = styles[name], cost[name]
         axes.errorbar(x.estimate, y.estimate, xerr=arms([x]), yerr=arms([y]), color=own.colour, marker=own.marker,
-                      ms=size, mec="white", mew=0.6, lw=1, capsize=2)  # fmt: skip
+                      ms=8, mec="white", mew=0.6, lw=1, capsize=2)  # fmt: skip
+
+
+def reach(data: PlotData, pair: tuple[str, str]) -> Picture:
+    """The share of attacked questions in which the attacker's call was made, or his value taken, against tokens."""
+    data.check_once()
+    attacked = data.only(data.rows[data.rows["new_calls"].notna()])
+    if not len(attacked.rows):
+        raise NothingToDraw("needs questions with an attacker's text: 'agentdojo?attack=direct', ?inject=call")
+    got = positive(attacked.rows, "new_calls") | positive(attacked.rows, "changed_arguments")
+    attacked = attacked.only(attacked.rows.assign(reached=got.astype(float)))
+    shares = {name: share_of(attacked.of(name), "reached") for name in attacked.architectures}
+    spent = {name: mean_of_questions(attacked.of(name), "total_tokens") for name in shares}
+    reached = {name: share.estimate for name, share in shares.items()}
+    named = style.titled(reached, pair)
+    figure, axes = style.sheet(1, 1, style.tall([data.styles[name].wrapped(NAME_WIDTH) for name in shares]))
+    _draw_cloud(axes, spent, shares, data.styles, 1.03, inches=3.5)
+    axes.set(xlabel="mean tokens per question (log scale)", ylabel="share of attacked questions")
+    shown = style.picture(
+        figure,
+        "An attacker reached "
+        + ", ".join(f"{data.styles[name].name} in {reached[name]:.0%} of questions" for name in named),
+        "Down and to the left is better. A point is the share of questions in which a call was made that the attacker "
+        "asked for, or a planned call took a value of his. Bars: 95% intervals.",
+        "The oracle obeys all that it reads, so a point is what the architecture lets an attacker reach."
+        if data.oracle
+        else "",
+        facts=attacked.facts(),
+    )
+    style.label_lines(axes, {name: (spent[name].estimate, shares[name].estimate) for name in shares}, data.styles)
+    return shown
 
 
 METHODS = ("direct", "cot", "react", "rewoo")
@@ -266,7 +293,7 @@ def _draw_block(left: Axes, right: Axes, block: Mapping[str, Any], part: PlotDat
         rows, cell = part.of(method), block[method]
         own: dict[str, Any] = {"marker": _STYLES[method].marker, "color": _STYLES[method].colour, "ms": 7, "zorder": 3}
         tokens = mean_of_questions(rows, "total_tokens") if positive(rows, "total_tokens").any() else None
-        found = None if part.oracle or not len(rows) else share_right(rows)
+        found = None if part.oracle or not len(rows) else share_of(rows)
         percent = found and Interval(100 * found.estimate, 100 * found.low, 100 * found.high, found.n)
         for axes, theirs, ours in ((left, cell["exact_match"], percent), (right, cell["tokens"], tokens)):
             axes.plot(theirs, at - 0.14, mfc="white", **own)

@@ -94,11 +94,6 @@ def test_an_oracle_has_no_seconds_and_its_accuracy_a_mark() -> None:
     assert [each[2] for each in cells] == ["0.750*", "0.333*", "0.500*", "0.528*", "0.210*"]
 
 
-def test_questions_without_a_metered_call_are_left_out() -> None:
-    rows = [*three(), *system("rewoo", "1", ids=range(4, 5), trial=2, flags=["unmetered"], total_tokens=0)]
-    assert cells_of(rows) == cells_of(three())
-
-
 def test_a_trial_that_failed_is_in_no_mean() -> None:
     rows = [*of_trial(0, "1101"), *of_trial(1, "----"), *of_trial(2, "0110")]
     _, _, failed, _, mean, spread = cells_of(rows)
@@ -114,13 +109,6 @@ def test_one_trial_that_counts_has_no_spread() -> None:
     ]  # fmt: skip
 
 
-def test_what_was_not_scored_has_no_right_answers() -> None:
-    rows = three(exact_match=None, f1=None)
-    assert [cells[1:4] for cells in cells_of(rows)[1:3]] == [
-        [*["not scored"] * 2, tokens] for tokens in ("1,000", "1,300")
-    ]
-
-
 def test_compare_has_all_trials_of_each_run_whatever_the_others_have() -> None:
     other = [row for trial in range(2) for row in system("react", "11111", run_id=B, trial=trial, latency_s=1.0)]
     comparison = compare(frame(three(), other), intersect=True)
@@ -128,17 +116,8 @@ def test_compare_has_all_trials_of_each_run_whatever_the_others_have() -> None:
     assert rewoo.trials == tuple(rows_of(three()))
     assert [(row.trial, row.right, row.scored) for row in react.trials[:-2]] == [(0, 4, 4), (1, 4, 4)]  # 4 are shared
     (warning,) = comparison.warnings
-    assert warning.endswith(
-        "all below is of the 4 questions that all share (8 rows with their trials); "
-        "the table of trials has each trial of these questions"
-    )
+    assert warning.endswith("of 14 rows 'rewoo', 'react' share 8; all below is of those that all share")
     shown = comparison.as_dict()["trials"]
     assert [row["system"] for row in shown] == ["rewoo"] * 5 + ["react"] * 4
     assert (shown[1]["right"], shown[1]["total_tokens"], shown[4]["total_tokens"]) == (1, 1300, 300)
     assert "rewoo, trial 2    2 of 4  0.500   1,600" in str(comparison)
-
-
-def test_a_run_of_one_trial_beside_one_of_three_has_no_rows() -> None:
-    comparison = compare(frame(three(), system("react", "1111", run_id=B)), intersect=True)
-    assert [len(each.trials) for each in comparison.systems] == [5, 0]
-    assert "react, trial" not in str(comparison)

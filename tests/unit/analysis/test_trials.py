@@ -83,8 +83,8 @@ def test_every_table_of_a_run_with_trials_has_them(tmp_path: Path) -> None:
     run = bench("direct,cot", out=tmp_path / "run", questions=5, trials=3)
     rows = with_flips(load(run.folder))
     for summary in summaries_of(rows):
-        assert {k: each.mean for k, each in summary.passes.items()} == pytest.approx({2: 0.8, 3: 0.8})
-        assert summary.flips.mean == pytest.approx(0.2)
+        assert {k: each.estimate for k, each in summary.passes.items()} == pytest.approx({2: 0.8, 3: 0.8})
+        assert summary.flips.estimate == pytest.approx(0.2)
         assert summary.flips.n == 5
     comparison = compare(rows)
     table = str(comparison)

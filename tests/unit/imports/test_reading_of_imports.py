@@ -85,7 +85,7 @@ def test_a_gate_counts_dollars_at_the_listed_prices_of_the_model_and_names_them(
 def test_a_comparison_and_a_report_have_the_dollars_of_the_models_sheet(tmp_path: Path) -> None:
     run = imported(tmp_path / "a", solved(6), model=MODEL)
     found = compare(run)
-    assert found.systems[0].summary.usd_per_solved.mean == pytest.approx(2 * found.systems[0].summary.cost_usd)  # type: ignore[operator]  # it is known
+    assert found.systems[0].summary.usd_per_solved.estimate == pytest.approx(2 * found.systems[0].summary.cost_usd)  # type: ignore[operator]  # it is known
     assert "prices of 2026-11-24 under OpenAI's rule\n" in str(found)
     page, table = read_page([run], [run])
     cells = dict(zip(page["table"]["head"], page["table"]["rows"][0], strict=True))

@@ -284,7 +284,7 @@ def test_a_planner_with_a_model_of_its_own_has_that_models_prices(tmp_path: Path
     run, prices = planned(tmp_path / "run", "openai/big"), sheet(tmp_path, ROLES)
     found = dollars(run, f"{prices}:m")
     assert found.cost_usd == pytest.approx([(150 * 10 + 10 * 40 + 200 * 1 + 20 * 4) / 1e6])
-    assert found.under == "no cache; m's prices of 2026-11-24 (planner: big's)"
+    assert found.under == "m's prices of 2026-11-24 without a cache (planner: big's)"
     assert found.tariff is None
 
 

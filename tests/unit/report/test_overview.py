@@ -10,7 +10,6 @@ import pytest
 from gate_runs import FACTS, FAILED, LIVE, changed, row, write_run
 
 from rewoo_bench.analysis.prices import Pricing, pricing_of
-from rewoo_bench.analysis.summary import summaries_of
 from rewoo_bench.report.overview import claim_lines, overview
 from rewoo_bench.report.rows import question_table
 from rewoo_bench.runs.folder import load, manifests
@@ -64,7 +63,7 @@ def test_the_table_has_a_column_for_each_reason_without_an_answer(tmp_path: Path
 def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
     run = written(tmp_path / "run", [*questions(4), *questions(4, **SEEN_NOTHING)])
     head = head_of(run)
-    assert [cells(head, "own")[name] for name in ("tokens", "model calls", "$ / 1000")] == [
+    assert [cells(head, "own")[name] for name in ("tokens", "LLM calls", "$ / 1000")] == [
         "not counted", "not counted", "no price"
     ]  # fmt: skip
     assert [line[0] for line in head["times"]["rows"]] == ["rewoo"]
@@ -72,14 +71,11 @@ def test_what_an_unmetered_question_took_is_not_known(tmp_path: Path) -> None:
     assert own["tokens"] == own["calls"] == own["cost"] == [None] * 4
 
 
-@pytest.mark.parametrize(("count", "shown"), [(10, ["10", "1.00 [1.00, 1.00]", "1.00"]), (3, ["3", *["too few"] * 3])])
-def test_the_seconds_have_the_questions_and_the_rule_of_compare(tmp_path: Path, count: int, shown: list[str]) -> None:
+@pytest.mark.parametrize(("count", "shown"), [(10, ["1.00 [1.00, 1.00]", "too few"]), (3, ["too few"] * 2)])
+def test_the_seconds_have_the_rule_of_compare(tmp_path: Path, count: int, shown: list[str]) -> None:
     trials = [{**each, "trial": trial, "startup_s": 0.0} for trial in range(3) for each in questions(count)]
     run = written(tmp_path / "run", trials[:-2])  # stopped before its end
-    (times,) = head_of(run)["times"]["rows"]
-    assert times == ["rewoo", *shown]
-    (system,) = summaries_of(load(run))
-    assert (system.questions, system.latency_n, system.latency_p50_s is None) == (count, count, count == 3)
+    assert head_of(run)["times"]["rows"] == [["rewoo", *shown]]
 
 
 def test_each_data_set_has_its_rows_and_its_sentences(tmp_path: Path) -> None:
@@ -102,12 +98,12 @@ def test_in_a_world_the_score_is_what_was_solved(tmp_path: Path) -> None:
     head = head_of(written(tmp_path / "world", [{**each, "model": "oracle"} for each in oracle], facts))
     assert head["checked"]
     assert head["table"]["head"][2] == "solved"
-    assert not {"exact match", "F1"} & {*head["table"]["head"], *head["ends"]["head"]}
+    assert not {"EM", "F1"} & {*head["table"]["head"], *head["ends"]["head"]}
     said = [line for line in head["threats"] if "racle" in line]
     assert said[0] == "* An oracle makes no mistake: what it solved, the architecture can do."
     other = head_of(written(tmp_path / "other", questions(4)))
     assert not other["checked"]
-    assert {"exact match", "F1"} < {*other["table"]["head"], *other["ends"]["head"]}
+    assert {"EM", "F1"} < {*other["table"]["head"], *other["ends"]["head"]}
 
 
 def test_what_failed_and_what_is_estimated_in_part_are_caveats(tmp_path: Path) -> None:
@@ -136,9 +132,3 @@ def test_a_models_name_keeps_its_small_letter(tmp_path: Path) -> None:
     assert said in head_of(run, pricing=pricing)["threats"]
     unknown = head_of(run, pricing=Pricing(note="no dollars: no prompts"))["threats"]
     assert "No dollars: no prompts." in unknown
-
-
-def test_the_table_has_the_shares_in_loops() -> None:
-    head = head_of(GOLDEN_RUN)
-    assert cells(head, "react", "ends")["in loops (of tokens)"] == "15.0% (19.4%)"
-    assert cells(head, "direct", "ends")["in loops (of tokens)"] == "0.0% (0.0%)"

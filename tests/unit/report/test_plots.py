@@ -19,7 +19,8 @@ from plot_runs import model_run, oracle_run, write_questions
 import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.report.plots.draw import FIGURES, draw, read
+from rewoo_bench.report.plots.data import read
+from rewoo_bench.report.plots.draw import FIGURES, draw
 
 ROOT = Path(__file__).parents[3]
 DRAWN_OF_AN_ORACLE = ["ratio", "steps", "parts"]
@@ -49,17 +50,6 @@ def test_of_a_stopped_run_only_what_all_architectures_came_to_is_drawn(chains: P
     assert set(found.calls["example_id"]) == set(whole.calls["example_id"]) - {last}
     assert len(whole.rows) - len(found.rows) == 3
     assert found.facts().startswith("n = 5 questions")
-
-
-def test_questions_are_drawn_apart_by_a_column(chains: Path) -> None:
-    whole = read([chains])
-    drawn = dict(draw(whole.by("hops"), only=["parts"]))
-    assert list(drawn) == [f"parts-chain-hops-1..3-hops-{hops}" for hops in (1, 2, 3)]
-    parts = list(whole.by("hops").split())
-    assert [set(part.rows["hops"]) for part in parts] == [{1}, {2}, {3}]
-    assert sum(len(part.calls) for part in parts) == len(whole.calls)
-    for part in parts:
-        assert set(part.calls["example_id"]) == set(part.rows["example_id"])
 
 
 class Drawn(NamedTuple):
@@ -139,7 +129,7 @@ def test_what_lacks_the_usual_pair_names_the_flag_and_a_pair_of_the_run(
     run = oracle_run(tmp_path / "run", "direct", "rewoo-lazy", questions=4)
     assert plot(run, "--only", "ratio") == 2
     said = "ratio: not drawn: needs rows of 'react' and 'rewoo' on the same questions; there are direct, rewoo-lazy"
-    assert f"{said}; give --pair rewoo-lazy,direct" in capsys.readouterr().err
+    assert f"{said}: give --pair" in capsys.readouterr().err
     assert plot(run, "--only", "ratio", "--pair", "rewoo-lazy,direct") == 0
 
 
@@ -197,8 +187,7 @@ def test_the_ratio_where_both_answered_and_loops_are_in_the_caption(tmp_path: Pa
     ((_, picture),) = draw(read([run]), only=["ratio"])
     rest = rewoo_bench.compare(rows[rows["example_id"] != "q1"], baseline="rewoo")
     (found,) = [each["total_tokens"].interval for each in rest.pairs if each.b == "react"]
-    assert f"Where both answered: {found.estimate:.2f} [" in picture.caption
-    assert f"times (n = {found.n}). In loops: react " in picture.caption
+    assert f"Where both answered: {found.estimate:.2f} times (n = {found.n}). In loops: react 1." in picture.caption
 
 
 def test_failing_tools_and_a_run_without_make_one_figure_of_the_questions_they_share(failing: list[Path]) -> None:

@@ -27,7 +27,7 @@ def test_without_javascript_the_page_has_its_summary_and_comparison(tmp_path: Pa
     write_page([run], tmp_path / "page.html", figures=False)
     plain = re.search("<noscript>(.*)</noscript>", (tmp_path / "page.html").read_text(encoding="utf-8"))
     assert plain is not None
-    assert "<th>system</th><th>n</th><th>exact match</th>" in plain[1]
+    assert "<th>system</th><th>n</th><th>EM</th>" in plain[1]
     assert "<td>&lt;b&gt;react</td>" in plain[1]
     assert "In tokens &lt;b&gt;react and rewoo are too close to call with 3 questions." in plain[1]
     assert "<b>" not in plain[1]

@@ -41,4 +41,4 @@ def test_the_list_of_runs_has_the_means_of_questions(tmp_path: Path) -> None:
     listed = past_run(run_folder(tmp_path / "run", rows))
     (summary,) = summaries_of(frame(rows))
     assert listed.tokens == {"agent": summary.total_tokens} == {"agent": (2050 + 1060) / 2}
-    assert listed.exact_match == {"agent": summary.exact_match.mean} == {"agent": (2 / 3 + 1) / 2}
+    assert listed.exact_match == {"agent": summary.exact_match.estimate} == {"agent": (2 / 3 + 1) / 2}

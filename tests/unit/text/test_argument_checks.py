@@ -55,9 +55,6 @@ WRONG: dict[str, Callable[[Run], object]] = {
         rewoo_bench.load(run),
         manifests=5,  # type: ignore[arg-type]
     ),
-    "unknown column to compare by 5; available: difficulty, hops, question_type": (
-        lambda run: rewoo_bench.compare(rewoo_bench.load(run), by=5)  # type: ignore[arg-type]
-    ),
     "only: expected a list of names, got 'ratio'": lambda run: plotted(run, only="ratio"),
     "pair: expected two architectures, got ('rewoo',)": lambda run: plotted(run, pair=("rewoo",)),
     "answers: expected the gold answers, got 5": lambda run: rewoo_bench.score("a", 5),  # type: ignore[arg-type]
