@@ -135,13 +135,9 @@ def as_answer(value: Any) -> str | None:
 
 
 def error_line(log: Tail) -> str:
-    """The line of a log that names a Python program's error, else its last one, as a message's end."""
-    lines = [line.rstrip() for line in log.text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    begins = [place for place, line in enumerate(lines) if line.strip() == "Traceback (most recent call last):"]
-    behind = lines[begins[-1] + 1 :] if begins else []
-    return f": {next((line for line in behind if not line[0].isspace()), lines[-1]).strip()[:300]}"
+    """The last line of a log, as a message's end: a Python program's error."""
+    lines = [line.strip() for line in log.text.splitlines() if line.strip()]
+    return f": {lines[-1][:300]}" if lines else ""
 
 
 _LONGEST_LINE = 1 << 20  # bytes
@@ -257,9 +253,8 @@ class WorkerProcess:
                 return f"the worker printed a line of more than {_LONGEST_LINE >> 20} MB"
             except (anyio.EndOfStream, anyio.IncompleteRead):
                 with anyio.move_on_after(1.0):
-                    code = await process.wait()
-                    return f"the worker ended with exit code {code}"
-                return "the worker closed its standard output"
+                    await process.wait()
+                return f"the worker ended with exit code {process.returncode}"
             self._has_started = True
             shown = line.decode("utf-8", "replace").strip()
             if not shown:

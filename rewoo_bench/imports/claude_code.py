@@ -57,14 +57,9 @@ def with_history(lines: Sequence[_Line], told: set[str]) -> Sequence[_Line]:
 
 
 def read_session(parts: Any, default_task: str) -> Iterator[RecordedTrajectory]:
-    """The trajectory of a session; of its sub-agents alone, one each."""
+    """The trajectory of a session."""
     lines = list({str(line.get("uuid") or place): line for place, line in enumerate(parts)}.values())
-    session = _Session(lines)
-    if session.main.events or not session.agents:
-        yield session.trajectory(session.main, default_task)
-    else:
-        for name, agent in session.agents.items():
-            yield session.trajectory(agent, f"{default_task}#{name}")
+    yield _Session(lines).trajectory(default_task)
 
 
 @dataclass
@@ -127,20 +122,19 @@ class _Session:
             elif isinstance(event, ToolUse):
                 yield replace(event, agent=event.agent or shown)
 
-    def trajectory(self, agent: _Agent, task: str) -> RecordedTrajectory:
-        """What an agent and those below it did; where it is the main one, also those whose asker isn't known."""
-        events = list(self._events(agent))
-        if agent is self.main:
-            for name in [each for each in self.agents if each not in self._told]:
-                events += self._asked_of(name, "sub-agent")
+    def trajectory(self, task: str) -> RecordedTrajectory:
+        """What the main agent and those below it did, and at the end those whose asker isn't known."""
+        events = list(self._events(self.main))
+        for name in [each for each in self.agents if each not in self._told]:
+            events += self._asked_of(name, "sub-agent")
         said = text_of(self.result.get("result") or self.result.get("subtype"))
         return RecordedTrajectory(
             task=task,
-            question=agent.question,
+            question=self.main.question,
             events=events,
             agent="claude-code",
-            answer=agent.answer,
-            error=agent.error or (said if self.result.get("is_error") else None),
+            answer=self.main.answer,
+            error=self.main.error or (said if self.result.get("is_error") else None),
             cost_usd=number(self.result.get("total_cost_usd")),
         )
 

@@ -157,8 +157,7 @@ def _add_gemini(reply: _Reply, kind: str, value: Mapping[str, Any]) -> None:
         is_failed = value.get("outcome") not in (None, "OUTCOME_OK", "OK", 1)
         reply.content.append({**_result(value.get("id"), _CODE, value.get("output") or ""), "is_error": is_failed})
     else:
-        media = str(first_of(value, ("mimeType", "mime_type"))).partition("/")[0]
-        reply.content.append({"type": media if media in ("image", "audio", "video") else "file"})
+        reply.content.append({"type": "file"})
 
 
 def _add_tool(reply: _Reply, kind: str, part: Mapping[str, Any]) -> None:
@@ -264,8 +263,6 @@ def _add_item(reply: dict[str, Any], item: Mapping[str, Any]) -> None:
 
 def _called(item: Mapping[str, Any]) -> dict[str, Any]:
     """The tool call of an item, in the flat form with name and arguments."""
-    given = first_of(item, ("arguments", "input", "action"))
-    if given is None:
-        given = known({name: item.get(name) for name in ("code", "queries", "operation")})
+    given = first_of(item, ("arguments", "input", "action", "code", "queries", "operation"))
     name = item.get("name") or str(item.get("type")).removesuffix("_call")
     return {"id": item.get("call_id") or item.get("id"), "name": name, "arguments": given}

@@ -20,6 +20,7 @@ from rewoo_bench.imports.record import (
     as_time,
     counted_usage,
     first_of,
+    known,
     number,
     object_at,
     objects_at,
@@ -28,7 +29,7 @@ from rewoo_bench.imports.record import (
 )
 from rewoo_bench.imports.tree import Kind, Node, details_usage, kind_of, trajectories_of
 from rewoo_bench.models.hosted.responses import CountedUsage
-from rewoo_bench.text.model_output import objects_in
+from rewoo_bench.text.model_output import as_object, objects_in
 
 
 def is_spans(record: Any) -> bool:
@@ -225,21 +226,12 @@ def _of_ai_sdk(found: Mapping[str, Any]) -> Any:
     text, thoughts = first_of(found, ("ai.response.text", "ai.response.object")), found.get("ai.response.reasoning")
     asked = parsed(found.get("ai.response.toolCalls"))
     calls = [
-        {
-            "id": each.get("toolCallId"),
-            "name": each.get("toolName"),
-            "arguments": first_of(each, ("input", "args")),
-        }
+        {"id": each.get("toolCallId"), "name": each.get("toolName"), "arguments": first_of(each, ("input", "args"))}
         for each in objects_in(asked)
     ]
     if text is None and thoughts is None and not calls:
         return None
-    return {
-        "role": "assistant",
-        "content": text or "",
-        "tool_calls": calls,
-        **({"reasoning": thoughts} if thoughts else {}),
-    }
+    return {"role": "assistant", "content": text or "", "tool_calls": calls, **known({"reasoning": thoughts})}
 
 
 def _add_model(node: Node, found: Mapping[str, Any], events: Sequence[Any], given: Any, returned: Any) -> None:
@@ -286,12 +278,8 @@ def _tools(found: Mapping[str, Any], given: Any) -> list[Any]:
         value = parsed(value)
         value = value.get("tools") if isinstance(value, Mapping) else value
         value = [*map(parsed, value)] if isinstance(value, list) else value
-        if (
-            isinstance(value, list)
-            and value
-            and all(isinstance(each, Mapping) and "role" not in each for each in value)
-        ):
-            return value
+        if isinstance(value, list) and value and all("role" not in as_object(each) for each in value):
+            return objects_in(value)
     listed = _numbered(found, "llm.tools.") or _numbered(found, "llm.request.functions.")
     schemas = [parsed(each.get("tool", {}).get("json_schema")) if "tool" in each else each for each in listed]
     return [
@@ -355,9 +343,8 @@ def _of_events(events: Sequence[Mapping[str, Any]]) -> tuple[list[Any] | None, A
     for event in events:
         name = str(event.get("name") or "")
         body = event.get("body") or event["attributes"]
-        body = parsed(body.get("gen_ai.event.content", body)) if isinstance(body, Mapping) else {"content": body}
-        if not isinstance(body, Mapping):
-            body = {"content": body}
+        body = parsed(body.get("gen_ai.event.content", body)) if isinstance(body, Mapping) else body
+        body = body if isinstance(body, Mapping) else {"content": body}
         calls = parsed(body.get("tool_calls"))
         if name == "gen_ai.choice":
             message = parsed(body.get("message"))
@@ -374,9 +361,7 @@ def _indexed(found: Mapping[str, Any], prefix: str) -> list[Any] | None:
     """Messages whose fields are attributes with their number: `gen_ai.prompt.0.content`."""
     messages: list[Any] = []
     for each in _numbered(found, f"{prefix}."):
-        message = each.get("message", each)
-        if not isinstance(message, Mapping):
-            continue
+        message = as_object(each.get("message", each))
         listed = message.get("tool_calls")
         calls = [call.get("tool_call", call) for call in listed if isinstance(call, Mapping)] if listed else []
         parts = objects_at(message, "contents")
@@ -394,12 +379,8 @@ def _numbered(found: Mapping[str, Any], prefix: str) -> list[Any]:
             *path, last = name.removeprefix(prefix).split(".")
             place = tree
             for step in path:
-                inner = place.setdefault(step, {})
-                if not isinstance(inner, dict):
-                    break
-                place = inner
-            else:
-                place[last] = value
+                place = place.setdefault(step, {})
+            place[last] = value
     return objects_in(_as_lists(tree))
 
 

@@ -171,16 +171,14 @@ def _are_attempts(inner: Sequence[Node]) -> bool:
 
 
 def _is_twin(one: Node, other: Node) -> bool:
-    """Whether two packages recorded the same call: one's time lies in the other's, and what both know is equal."""
-    if one.kind != other.kind or not one.scope or other.scope in one.scope.split("+"):
+    """Whether two packages recorded a model's call: one's time lies in the other's, and what both know is equal."""
+    if other.kind != "model" or one.kind != "model" or not one.scope or other.scope in one.scope.split("+"):
         return False
     if not (one.times and other.times):
         return False
     (start, end), (begun, ended) = one.times, other.times
     if not ((start <= begun and ended <= end) or (begun <= start and end <= ended)):
         return False
-    if one.kind == "tool":
-        return one.name == other.name and (not one.call_id or not other.call_id or one.call_id == other.call_id)
     if one.call_id and other.call_id:
         return one.call_id == other.call_id
     if one.usage and other.usage:
@@ -279,8 +277,6 @@ def _tool_use(node: Node, agent: str) -> ToolUse:
     value = parsed(node.arguments)
     if isinstance(value, Mapping) and set(value) == {"args", "kwargs"}:
         value = value["kwargs"] or ({"args": value["args"]} if value["args"] else {})
-    if isinstance(value, Mapping) and set(value) == {"tool_name", "arguments"}:
-        value = value["arguments"]
     call = tool_call(node.call_id, node.name, value)
     result = node.error if node.result is None else result_text(node.result)
     failed = node.error is not None or (result is not None and says_error(result))

@@ -6,13 +6,15 @@ import gzip
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from timing import processor_time
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.imports.documents import records_of
+from rewoo_bench.imports.documents import local_files, records_of
 from rewoo_bench.imports.formats import read_files
 
 CHAT = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
@@ -109,3 +111,19 @@ def test_hostile_files_take_linear_time(piece: str, tmp_path: Path) -> None:
     path.write_text('{"x": [' + piece * (MB // len(piece)))
     with processor_time(30), pytest.raises(DataError):
         list(records_of(path))
+
+
+def test_what_a_shell_offers_as_a_file_is_read() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(rec().encode())
+    with local_files([f"/dev/fd/{reading}"]) as paths:
+        assert [found.fault for found in read_files(paths)] == [""]
+    os.close(reading)
+
+
+@pytest.mark.parametrize("given", ["-", "/dev/stdin"])
+def test_standard_input_is_read(given: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "rewoo_bench", "import", given, "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, input=rec().encode(), capture_output=True, check=False)
+    assert (done.returncode, b"1 trace" in done.stdout) == (0, True)

@@ -148,23 +148,6 @@ def test_an_agent_that_is_asked_twice_in_a_trace_makes_two_trajectories(tmp_path
     assert len({each.task for each in found}) == 2
 
 
-def test_span_events_have_the_messages(tmp_path: Path) -> None:
-    line = chat("1", 5, **TOKENS)
-    line["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["events"] = [
-        {"name": "gen_ai.user.message", "attributes": [{"key": "content", "value": {"stringValue": "2 + 2?"}}]},
-        {
-            "name": "gen_ai.choice",
-            "attributes": [
-                {"key": "finish_reason", "value": {"stringValue": "stop"}},
-                {"key": "message", "value": {"stringValue": '{"role": "assistant", "content": "4"}'}},
-            ],
-        },
-    ]
-    (found,) = trajectories(tmp_path, line)
-    (call,) = found.calls
-    assert (found.question, found.answer, call.finish_reason) == ("2 + 2?", "4", "stop")
-
-
 def test_a_field_of_attributes_names_the_task(tmp_path: Path) -> None:
     file = tmp_path / "spans.jsonl"
     file.write_text(json.dumps(chat("1", 5, **TOKENS, **{"session.id": "case 9"})))
