@@ -241,10 +241,10 @@ class AgentSession:
             if {*dropped} - {"metadata"}:  # which changes no answer
                 flag("dropped_fields")
         if is_agents:  # the model's words, and the calls that it asks for
-            reply = read_reply(request.path, wire.body)
-            if reply.text:
-                self._words = f"{self._words}\n{reply.text}".strip()[-_MOST_WORDS:]
-            self._uses |= {use.id: (use, time.monotonic()) for use in reply.uses}
+            text, uses = read_reply(request.path, wire.body)
+            if text:
+                self._words = f"{self._words}\n{text}".strip()[-_MOST_WORDS:]
+            self._uses |= {use.id: (use, time.monotonic()) for use in uses}
         return completion
 
     def _submit(self, work: Callable[[], Awaitable[Any]]) -> asyncio.Future[Any]:

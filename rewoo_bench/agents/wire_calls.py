@@ -1,6 +1,6 @@
 """An agent's own tool calls, read from its requests and their answers: no part of the gateway has seen them run.
 
-    read_reply("/chat/completions", body)            # ModelReply("I'll see.", (ToolUse("call_1", "find", "{…}"),))
+    read_reply("/chat/completions", body)            # "I'll see.", [ToolUse("call_1", "find", "{…}")]
     read_results("/chat/completions", request)       # {"call_1": Observation("Kyiv lies on a river.")}
 
 A model asks for a call in its reply, and the agent's next request has the result. Sources: the API references of OpenAI
@@ -77,16 +77,11 @@ def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
-    """A model's visible text, and the calls that it asks for."""
+def read_reply(path: str, body: str) -> tuple[str, list[ToolUse]]:
+    """The visible text of a whole answer, or of a stream of events, and the calls that it asks for.
 
-    text: str
-    uses: tuple[ToolUse, ...]
-
-
-def read_reply(path: str, body: str) -> ModelReply:
-    """A whole answer, or a stream of events. What can't be read is left out."""
+    What can't be read is left out.
+    """
     try:
         whole = load_json(body)
     except ValueError:
@@ -110,8 +105,7 @@ def read_reply(path: str, body: str) -> ModelReply:
                 texts += [_text_or_empty(part.get("text")) for part in parts]
         else:
             texts.append(answer.read(document)[0])
-    found = (use for use in (uses | answer.calls).values() if use.id and use.name)
-    return ModelReply("".join(texts).strip(), tuple(found))
+    return "".join(texts).strip(), [use for use in (uses | answer.calls).values() if use.id and use.name]
 
 
 def _read_message(document: Mapping[str, Any], texts: list[str], uses: dict[Any, ToolUse]) -> None:

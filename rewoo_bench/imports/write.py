@@ -24,7 +24,7 @@ from rewoo_bench.errors import DataError
 from rewoo_bench.evaluation.folder import RunFolder, open_run, remove_run, taken, trace
 from rewoo_bench.evaluation.resume import command_line, environment, new_run_id, now
 from rewoo_bench.events import Place
-from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, read_files
+from rewoo_bench.imports.formats import FAULTS, FORMATS, NO_FIELDS, Fields, Found, read_files
 from rewoo_bench.imports.lacks import lacks_arguments, lacks_of
 from rewoo_bench.imports.record import ModelCall, RecordedTrajectory, Times, ToolUse, Turn, are_steps, turns_of
 from rewoo_bench.imports.record import known as known_fields
@@ -64,8 +64,8 @@ class Imported:
     faults: list[str] = field(default_factory=list)
     lacks: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
-    models: Sequence[str] = ()
-    """Those of the rows: `unknown` where none is named."""
+    models: dict[str, None] = field(default_factory=dict)
+    """Those of the rows, by their first calls that say it: `unknown` where none is named."""
     unread: Counter[str] = field(default_factory=Counter)
     """Texts that the readers left out, by the place of their field in a record."""
     copies: int = 0
@@ -96,20 +96,13 @@ async def import_run(
 ) -> Imported:
     """Writes the run. Raises `UsageError` for a wrong folder or format, and `DataError` where nothing can be read."""
     done = Imported(out)
-    name = choices.dataset or _dataset_name(paths)
-    writer = _Writer(new_run_id(["import"]), name, choices)
-    started = now()
+    names = dict.fromkeys(path.name.partition(".")[0] for path in paths)
+    writer = _Writer(done, choices, choices.dataset or "+".join(names)[:60] or "imported")
     with taken(out, is_new=True):
         try:
             async with open_run(out, {"run_id": writer.run_id}) as opened:
                 for found in read_files(paths, choices.format, choices.fields):
-                    done.copies += found.is_copy
-                    if fault := found.fault or await writer.add(opened, found.trajectory, done.lacks):
-                        done.faults.append(fault)
-                    elif found.trajectory is not None:
-                        done.rows += 1
-                        done.formats[found.format] += 1
-                        done.unread.update(found.unread)
+                    if await writer.add(opened, found):
                         on_trajectory()
                 if done.rows:
                     opened = replace(opened, shared={"run_id": writer.run_id, "model": writer.main_model})
@@ -118,8 +111,7 @@ async def import_run(
             if not done.rows:
                 fault = done.faults[0] if done.faults else f"no trajectory in {', '.join(path.name for path in paths)}"
                 raise DataError(f"nothing could be read: {fault}")
-            done.models = list(writer.models)
-            write_manifest(out, manifest_of(_facts(writer, done, name, started, paths)))
+            write_manifest(out, manifest_of(writer.facts(paths)))
         except BaseException as error:
             remove_run(out)  # so that the same command can be given again
             if isinstance(error, DataError) and not done.rows:
@@ -130,54 +122,20 @@ async def import_run(
     return done
 
 
-def _dataset_name(paths: Sequence[Path]) -> str:
-    return "+".join(dict.fromkeys(path.name.partition(".")[0] for path in paths))[:60] or "imported"
-
-
-def _facts(writer: _Writer, done: Imported, name: str, started: str, paths: Sequence[Path]) -> dict[str, Any]:
-    tasks = {key.example_id for key in writer.keys}
-    agents = list(dict.fromkeys(key.architecture for key in writer.keys))
-    return {
-        "run_id": writer.run_id,
-        "status": "done",
-        "started_at": started,
-        "finished_at": now(),
-        "command": command_line(),
-        "options": {
-            **{"architectures": agents, "dataset": name, "model": writer.main_model},
-            "trials": 1 + max(key.trial for key in writer.keys),
-        },
-        "dataset": {"name": name, "format": "imported", "scoring": "recorded", "examples": len(tasks)},
-        "architectures": [{"name": agent, "runner": "recorded"} for agent in agents],
-        "models": {"default": {"name": writer.main_model}},
-        "tokenizer": TOKENIZER,
-        "environment": environment(),
-        "rows": done.rows,
-        "imported": {
-            "files": [path.name for path in paths],
-            "formats": dict(done.formats),
-            "lacks": dict(done.lacks),
-            "models": list(writer.models),  # of the rows, whose first call says it
-            "unreadable": done.unreadable,
-            "copies": done.copies,
-            "unread": dict(done.unread.most_common()),
-        },
-    }
-
-
 _Event = ModelCall | ToolUse | Turn
 
 
 class _Writer:
     """Writes trajectories, and remembers what the manifest says of all of them."""
 
-    def __init__(self, run_id: str, dataset: str, choices: ImportChoices) -> None:
-        self.run_id = run_id
+    def __init__(self, done: Imported, choices: ImportChoices, dataset: str) -> None:
+        self.run_id = new_run_id(["import"])
         self.keys: list[TaskKey] = []
-        self._dataset = dataset
+        self._done = done
         self._choices = choices
+        self._dataset = dataset
+        self._started = now()
         self._trials: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        self.models: dict[str, None] = {}
         self._calls_of: Counter[str] = Counter()  # by model
         self._clock = 0.0
 
@@ -186,17 +144,57 @@ class _Writer:
         """The model of most calls."""
         return next((name for name, _ in self._calls_of.most_common(1)), "unknown")
 
-    async def add(self, opened: RunFolder, recorded: RecordedTrajectory | None, lacks: Counter[str]) -> str:
-        """Writes a trajectory into the journal; returns why it can't be kept, else an empty text."""
-        try:
-            if recorded is not None:
-                await self._add(opened, recorded, lacks)
-        except FAULTS as error:  # a stranger's values
-            assert recorded is not None
-            return f"task {excerpt(recorded.task)}: it can't be kept: {type(error).__name__}: {excerpt(error)}"
-        return ""
+    def facts(self, paths: Sequence[Path]) -> dict[str, Any]:
+        """Those of the manifest."""
+        done, tasks = self._done, {key.example_id for key in self.keys}
+        agents = list(dict.fromkeys(key.architecture for key in self.keys))
+        trials = 1 + max(key.trial for key in self.keys)
+        dataset = {"name": self._dataset, "format": "imported", "scoring": "recorded", "examples": len(tasks)}
+        return {
+            "run_id": self.run_id,
+            "status": "done",
+            "started_at": self._started,
+            "finished_at": now(),
+            "command": command_line(),
+            "options": {
+                "architectures": agents, "dataset": self._dataset, "model": self.main_model, "trials": trials,
+            },
+            "dataset": dataset,
+            "architectures": [{"name": agent, "runner": "recorded"} for agent in agents],
+            "models": {"default": {"name": self.main_model}},
+            "tokenizer": TOKENIZER,
+            "environment": environment(),
+            "rows": done.rows,
+            "imported": {
+                "files": [path.name for path in paths],
+                "formats": dict(done.formats),
+                "lacks": dict(done.lacks),
+                "models": list(done.models),
+                "unreadable": done.unreadable,
+                "copies": done.copies,
+                "unread": dict(done.unread.most_common()),
+            },
+        }  # fmt: skip
 
-    async def _add(self, opened: RunFolder, recorded: RecordedTrajectory, lacks: Counter[str]) -> None:
+    async def add(self, opened: RunFolder, found: Found) -> bool:
+        """Writes a trajectory into the journal, or notes why it can't be kept. Returns whether it was written."""
+        done, fault, recorded = self._done, found.fault, found.trajectory
+        done.copies += found.is_copy
+        if recorded is not None:
+            try:
+                await self._add(opened, recorded)
+            except FAULTS as error:  # a stranger's values
+                why = f"{type(error).__name__}: {excerpt(error)}"
+                fault = f"task {excerpt(recorded.task)}: it can't be kept: {why}"
+        if fault:
+            done.faults.append(fault)
+        elif recorded is not None:
+            done.rows += 1
+            done.formats[found.format] += 1
+            done.unread.update(found.unread)
+        return recorded is not None and not fault
+
+    async def _add(self, opened: RunFolder, recorded: RecordedTrajectory) -> None:
         recorded = _with_shares(_with_prompts(recorded))
         agent = self._choices.agent or recorded.agent or "agent"
         trial = self._trial(agent, recorded)
@@ -214,8 +212,8 @@ class _Writer:
             else:
                 opened.journal.put_call(_tool_record(key, call, event))
         self.keys.append(key)
-        self.models[_model_of(result.calls)] = None
-        lacks.update(lacks_of(recorded))
+        self._done.models[_model_of(result.calls)] = None
+        self._done.lacks.update(lacks_of(recorded))
         await opened.journal.add_question(key, rows, traced, failed=False)
 
     def _rows(self, result: Any, recorded: RecordedTrajectory, events: Sequence[ModelCall | ToolUse]) -> bytes:

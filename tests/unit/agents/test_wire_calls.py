@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rewoo_bench.agents.wire_calls import ModelReply, ToolUse, is_same_call, read_reply, read_results
+from rewoo_bench.agents.wire_calls import ToolUse, is_same_call, read_reply, read_results
 from rewoo_bench.runners.notation.tools import Observation
 
 CHAT, MESSAGES, RESPONSES = "/chat/completions", "/messages", "/responses"
-TWO = ModelReply("I look.", (ToolUse("c1", "find", '{"q": "Kyiv"}'), ToolUse("c2", "now", "{}")))
+TWO = "I look.", [ToolUse("c1", "find", '{"q": "Kyiv"}'), ToolUse("c2", "now", "{}")]
 
 
 def stream(*documents: Any) -> str:
@@ -101,9 +101,8 @@ RESULTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_a_reply_has_words_and_calls_in_every_dialect(name: str) -> None:
-    reply = read_reply(*REPLIES[name])
-    asked = tuple(ToolUse(use.id, use.name, use.arguments or "{}") for use in reply.uses)
-    assert ModelReply(reply.text, asked) == TWO
+    text, uses = read_reply(*REPLIES[name])
+    assert (text, [ToolUse(use.id, use.name, use.arguments or "{}") for use in uses]) == TWO
 
 
 @pytest.mark.parametrize("path", RESULTS)
@@ -114,7 +113,7 @@ def test_the_next_request_has_the_results_in_every_dialect(path: str) -> None:
 @pytest.mark.parametrize("body", ["", "[]", '{"choices": [{"message": null}], "output": 3, "content": {}}'])
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 def test_what_cannot_be_read_is_left_out(path: str, body: str) -> None:
-    assert read_reply(path, body) == ModelReply("", ())
+    assert read_reply(path, body) == ("", [])
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,6 @@ def test_a_tool_belongs_to_the_call_that_asked_for_it_and_an_agent_in_a_tool_is_
     assert [(row["steps"], row["llm_calls"], row["tool_calls"]) for row in rows] == [(3, 4, 3)] * 2
     found = plannable(done.folder).tasks
     assert set(found[found["way"] == "loop"]["model_calls"]) == {4}
-    assert set(found["tool_calls"]) == {2}
 
 
 def test_an_agent_that_asks_models_in_tools_alone_is_a_loop(tmp_path: Path) -> None:
