@@ -45,23 +45,6 @@ class CallCaps(Protocol):
     def release(self, reservation: Reservation, call_cost: CallCost | None) -> None: ...
 
 
-@dataclass(slots=True)
-class EndpointState:
-    """The state of one model's provider. `accepted`: it has accepted a request of this run. `answered`: it has
-    answered anything in this session."""
-
-    accepted: bool = False
-    answered: bool = False
-
-    def may_refuse_all(self, *, unreachable: bool) -> bool:
-        """Whether the provider may refuse all requests, and not only a single prompt."""
-        return not self.answered if unreachable else not self.accepted
-
-    def failed(self, error: ModelError) -> None:
-        self.answered |= not error.unreachable
-        self.accepted |= error.status in _UNDERSTOOD
-
-
 @dataclass
 class LiveCalls:
     """The shared state of all live calls of a run.
@@ -74,23 +57,26 @@ class LiveCalls:
     caps: CallCaps | None = None
     accepted_before: bool = False
     spent: Spent | None = None
-    _endpoints: dict[str, EndpointState] = field(default_factory=dict)
+    accepted: set[str] = field(default_factory=set)
+    """Models whose provider has accepted a request of this run."""
+    answered: set[str] = field(default_factory=set)
+    """Models whose provider has answered anything in this session."""
 
-    def endpoint(self, model: str) -> EndpointState:
-        if model not in self._endpoints:
-            self._endpoints[model] = EndpointState(accepted=self.accepted_before)
-        return self._endpoints[model]
+    def has_accepted(self, model: str) -> bool:
+        return self.accepted_before or model in self.accepted
+
+    def may_refuse_all(self, model: str, *, unreachable: bool) -> bool:
+        """Whether the provider may refuse all requests, and not only a single prompt."""
+        return model not in self.answered if unreachable else not self.has_accepted(model)
 
     def endpoint_states(self) -> dict[str, tuple[bool, bool]]:
         """Model -> whether its provider accepted a request, and whether it answered anything."""
-        return {model: (state.accepted, state.answered) for model, state in self._endpoints.items()}
+        return {name: (self.has_accepted(name), name in self.answered) for name in self.accepted | self.answered}
 
     def learn(self, states: Mapping[str, tuple[bool, bool]]) -> None:
         """Adds what another process knows of the endpoints."""
-        for model, (accepted, answered) in states.items():
-            state = self.endpoint(model)
-            state.accepted |= accepted
-            state.answered |= answered
+        self.accepted |= {model for model, (accepted, _) in states.items() if accepted}
+        self.answered |= {model for model, (_, answered) in states.items() if answered}
 
 
 @dataclass(eq=False)
@@ -125,20 +111,23 @@ class LiveCall:
         """The completion. Raises `ModelError`, which says `refused_by` if the provider refused the request."""
         request, bill = self.request, self.request.bill
         name = name_of(self.model)
-        endpoint = self.live.endpoint(name)
         try:
             completion = check_completion(await self.model.complete(request), name)
         except ModelError as error:
-            endpoint.failed(error)
+            if not error.unreachable:
+                self.live.answered.add(name)
+            if error.status in _UNDERSTOOD:
+                self.live.accepted.add(name)
             self.cost = bill.with_outcome(error.call_cost)
             if error.unreachable or error.status in _REFUSED:
-                error.refused_by, error.accepts_others = name, endpoint.accepted
+                error.refused_by, error.accepts_others = name, self.live.has_accepted(name)
             raise
         except anyio.get_cancelled_exc_class():
             self.cost = bill.total if bill.total.billed != Usage() else None
             raise
         self.cost = bill.with_outcome(completion.call_cost)
-        endpoint.answered = endpoint.accepted = True
+        self.live.answered.add(name)
+        self.live.accepted.add(name)
         return completion
 
 

@@ -142,17 +142,17 @@ class QuestionRecorder:
         """The first difference between this request and the recorded one at the same place."""
         replay = self._recorder.replay
         assert replay is not None
-        same = [
+        here = (
             record for record in self._replayed.values() if (record.key.place, record.key.name) == (key.place, key.name)
-        ]
-        if not same:
+        )
+        if (recorded := next(here, None)) is None:
             return f"nothing is recorded at {key.place!r} of this question (role {key.name!r})"
-        for recorded, now in zip(replay.texts(same[0]), prompt.texts, strict=False):
-            if recorded != now:
-                at = len(commonprefix([recorded, now]))  # noqa: RUF071 - of texts, character by character
+        for before, now in zip(replay.texts(recorded), prompt.texts, strict=False):
+            if before != now:
+                at = len(commonprefix([before, now]))  # noqa: RUF071 - of texts, character by character
                 return (
                     f"not recorded: at {key.place!r} the prompt differs from the recorded one, which has "
-                    f"{recorded[at : at + 60]!r} where this has {now[at : at + 60]!r}"
+                    f"{before[at : at + 60]!r} where this has {now[at : at + 60]!r}"
                 )
         return f"not recorded: at {key.place!r} the prompt has another length or form than the recorded one"
 

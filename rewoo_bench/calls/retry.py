@@ -32,7 +32,6 @@ from rewoo_bench.types import Completion, Model, Request, Usage
 
 TOO_MANY_REQUESTS = 429
 _MANY = 10_000  # calls at once, where nothing limits them
-_FEWEST_REFUSALS = 3  # refused connections, after which a server counts as absent
 _LONG_WAIT_S = 20.0  # said, since a run would seem to hang; and not again for as long as it takes
 
 
@@ -51,31 +50,20 @@ class AdaptiveLimiter:
         self._clock = clock
         self._held_until = 0.0
         self._good = 0
-        self._answered = False
-        self._first_calls = 0  # begun before anything was known
-        self._unreachable = 0  # attempts
 
     @property
     def places(self) -> int:
         return int(self._limiter.total_tokens)
 
-    @property
-    def nobody_there(self) -> bool:
-        """Whether no connection was ever made: neither by any of the first calls nor by a later one."""
-        return not self._answered and self._unreachable >= max(_FEWEST_REFUSALS, self._first_calls)
-
     def succeeded(self) -> None:
         """A call was answered."""
-        self._answered = True
         self._good += 1
         if self.places < self.most and self._good >= self.places:
             self._good = 0
             self._limiter.total_tokens = self.places + 1
 
-    def failed(self, status: int | None, *, unreachable: bool = False) -> None:
-        """A call failed, with an HTTP status if there was one. `unreachable`: no connection was made."""
-        self._unreachable += unreachable
-        self._answered |= not unreachable
+    def failed(self, status: int | None) -> None:
+        """A call failed, with an HTTP status if there was one."""
         if status == TOO_MANY_REQUESTS and self._clock() >= self._held_until:
             self._good = 0
             self._held_until = self._clock() + self._hold_s
@@ -83,9 +71,7 @@ class AdaptiveLimiter:
 
     async def __aenter__(self) -> bool:
         """Takes a place; returns whether it had to wait for one."""
-        waited = await take(self._limiter)
-        self._first_calls += not (self._answered or self._unreachable)
-        return waited
+        return await take(self._limiter)
 
     async def __aexit__(self, *_: object) -> None:
         self._limiter.release()
@@ -143,10 +129,9 @@ class RetryingModel:
                         bill.add_waiting(started, time.monotonic())
                     completion = await self.model.complete(request)
             except ModelError as error:
-                limiter.failed(error.status, unreachable=error.unreachable)
+                limiter.failed(error.status)
                 begun = error.response is not None and error.response.begun  # its reader has some of the answer
-                nobody_there = error.unreachable and limiter.nobody_there
-                if not error.retryable or begun or failures >= self.max_retries or nobody_there:
+                if not error.retryable or begun or failures >= self.max_retries:
                     raise
                 bill.add(error.call_cost)
                 await bill.keep()

@@ -435,8 +435,7 @@ class Session:
     def _check_refusal(self, result: Result) -> None:
         """Raises `ProviderRefused` where a provider that has accepted nothing refuses too many questions, or all."""
         refused = result.refused
-        endpoint = self.live.endpoint(refused.refused_by) if refused else None
-        if not refused or not endpoint or not endpoint.may_refuse_all(unreachable=refused.unreachable):
+        if not refused or not self.live.may_refuse_all(refused.refused_by, unreachable=refused.unreachable):
             self._others += 1
             return
         questions = self._refused.setdefault(refused.refused_by, set())

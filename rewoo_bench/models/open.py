@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -54,8 +53,6 @@ HOSTED_CONCURRENCY = 32
 REPLAY_CONCURRENCY = 8
 OWN_CONCURRENCY = 8
 _SPEED_ONLY = frozenset({"threads", "prefix_cache"})  # facts of a manifest that change latencies and no answer
-_THREAD_FLAGS = frozenset({"-t", "--threads"})  # of a llama-server
-_log = logging.getLogger(__name__)
 _CHAT_FROM = 1_000_000_000  # weights; smaller models continue a transcript better than they answer in turns
 
 
@@ -159,7 +156,7 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
     software = await to_thread.run_sync(server_version, program)
     path, style, facts = await to_thread.run_sync(_local_file, name.removeprefix(LOCAL))
     label = path.stem if name.endswith(".gguf") else name.removeprefix(LOCAL)
-    wanted = ServerSettings(n_parallel=settings.n_parallel, threads=settings.threads, program=program)
+    wanted = ServerSettings(n_parallel=settings.n_parallel, program=program)
     copies = 1 if settings.n_parallel > 1 or program else settings.n_caches
     async with AsyncExitStack() as stack:
         servers = await stack.enter_async_context(serve(path, wanted, copies=copies))
@@ -187,8 +184,6 @@ async def _open_local(name: str, settings: ModelSettings) -> AsyncIterator[OpenM
         }
         if program[1:]:  # they overrule ours and may change answers, so they are a part of the `--answer-cache` key
             served["llama_server_arguments"] = shlex.join(program[1:])
-            if not _THREAD_FLAGS.isdisjoint(argument.partition("=")[0] for argument in program[1:]):
-                del served["threads"]  # the arguments say it
         manifest = {**client.manifest(), **facts, **served}
         model = PerArchitectureModel(servers, clients)
         of_call = partial(price, client.route("chat"))

@@ -15,7 +15,7 @@ __all__ = ["ModelServer", "ScriptedModel"]
 
 
 def __getattr__(name: str) -> Any:
-    """A class, imported when it is first used: `python -m rewoo_bench.testing.server` is imported by Python itself."""
+    """A class, imported when it is first used: every pytest loads this package, for its plugin."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command_runs import quiet, run
+from command_runs import quiet
 
 from rewoo_bench.runs.folder import load
 
@@ -56,11 +56,3 @@ def test_a_taken_folder_of_a_capped_run_asks_for_another_cap(capfd: pytest.Captu
 def test_a_run_file_may_have_no_cap() -> None:
     Path("run.toml").write_text("run-tokens = 'none'\nquestion_tokens = 9000\n")
     assert quiet("--from", "run.toml", *CAPPED) == 0
-
-
-def test_a_cap_is_a_number_or_none(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(*CAPPED, "--run-tokens", "no") == 2
-    assert "--run-tokens" in capfd.readouterr().err
-    Path("run.toml").write_text("run-tokens = 2.9\n")
-    assert run(*CAPPED, "--from", "run.toml") == 2
-    assert "2.9" in capfd.readouterr().err

@@ -69,8 +69,8 @@ async def test_faults_are_retried_or_become_data(tmp_path: Path, corpus: Corpus)
     once = {
         "q01": ServerFault(status=429, retry_after=0),
         "q02": ServerFault(status=500),
-        "q03": ServerFault("broken_json"),
-        "q04": ServerFault("no_choices"),
+        "q03": ServerFault("truncated"),
+        "q04": ServerFault("body", 200, body=b'{"choices": []}'),
         "q05": ServerFault("hang"),
         "q06": ServerFault("disconnect"),
         "q07": ServerFault("truncated"),

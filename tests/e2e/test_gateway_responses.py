@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import groupby
 from typing import Any
 
 import openai
@@ -13,7 +12,6 @@ from dialect_server import DialectServer
 from open_questions import OpenQuestion, open_question
 
 from rewoo_bench.testing.server import ModelServer, ServerReply
-from rewoo_bench.types import ToolCall
 
 pytestmark = [
     pytest.mark.anyio,
@@ -58,20 +56,6 @@ async def test_a_conversation_goes_on_where_the_provider_has_only_chats(streamed
                 items += made.output
     assert texts(provider.books[-1].request) == ["Which river?", "the Neva", "How long?", "74 km", "From where?"]
     assert question.session.notes["translated"] == len(question.meter.calls) == 3
-
-
-async def test_a_translated_stream_has_one_item_after_the_other_as_openais_has() -> None:
-    calls = [ToolCall("call_7", "search", {"query": "Neva"}), ToolCall("call_8", "search", {"query": "Ladoga"})]
-    with in_turn(ServerReply("I look both up.", tool_calls=calls)) as provider:
-        async with asking(provider.api_base) as (client, _):
-            stream = await client.responses.create(model="gpt-x", input="How long?", tools=TOOLS, stream=True)
-            events = [event async for event in stream]
-    of_items = [event for event in events if hasattr(event, "output_index")]
-    assert [index for index, _ in groupby(event.output_index for event in of_items)] == [0, 1, 2]
-    ended = [event.item.type for event in of_items if event.type == "response.output_item.done"]
-    assert sorted(ended) == ["function_call", "function_call", "message"]
-    assert events[-1].type == "response.completed"
-    assert [event.sequence_number for event in events] == list(range(len(events)))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 CHOICES = b'"choices": [{"message": {"content": "Paris"}}]'
 
 
-def body(content: bytes, status: int = 200, headers: str = "") -> ServerFault:
-    return ServerFault("body", status=status, body=content, headers=headers)
+def body(content: bytes, status: int = 200, headers: dict[str, str] | None = None) -> ServerFault:
+    return ServerFault("body", status=status, body=content, headers=headers or {})
 
 
 def bomb(times: int) -> bytes:
@@ -69,9 +69,9 @@ async def test_an_errors_body_can_be_anything(server: ModelServer, script: Scrip
 async def test_a_body_without_an_end_is_cut_off_while_it_arrives(
     server: ModelServer, script: Script, packed: bool
 ) -> None:
-    content, headers = b"x" * (LONGEST_BODY + 1), ""
+    content, headers = b"x" * (LONGEST_BODY + 1), {}
     if packed:
-        content, headers = bomb(20), "Content-Encoding: gzip\r\n"
+        content, headers = bomb(20), {"Content-Encoding": "gzip"}
     script.answers = [body(content, headers=headers)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     error = await failed(server)

@@ -34,7 +34,7 @@ KILLS = 100
 QUESTIONS = 90
 SHORT = ("--no-progress", "--no-report")
 NOT_THE_SAME = ["run_id", "run_folder", "started_at", "latency_s", "working_s", "startup_s", "retries", "billed_tokens"]
-HANGS, BREAKS = ServerFault("hang"), ServerFault("broken_json")
+HANGS, BREAKS = ServerFault("hang"), ServerFault("truncated")
 FAULTS = [ServerFault(status=429, retry_after=0), ServerFault(status=500), HANGS, BREAKS]
 
 

@@ -114,13 +114,6 @@ def test_a_server_says_its_models_size_and_a_context_no_longer_than_the_trained_
     assert (server.parameters, server.settings.context) == (134515008, 8192)
 
 
-def test_a_file_that_llama_cpp_refuses_says_so(tmp_path: Path, model_file: Path) -> None:
-    strange = tmp_path / "strange.gguf"
-    strange.write_bytes(model_file.read_bytes().replace(b"general.architecture", b"general.architektur!", 1))
-    with pytest.raises(ModelNotFound, match=r"llama\.cpp can't load '.*strange\.gguf'"):
-        LocalServer(strange, SMALL)
-
-
 def test_beside_busy_processes_a_model_takes_one_thread_and_says_that_it_is_slow(
     model_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -113,21 +113,6 @@ async def asked_of(model: RetryingModel, concurrency: int, on_result: Callable[[
     await evaluator.run(examples(30), architectures("direct"), on_result=on_result)
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-async def test_where_nobody_is_there_the_run_stops_without_all_its_retries(concurrency: int) -> None:
-    inner, slept = ScriptedModel(unreachable), list[float]()
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        await anyio.lowlevel.checkpoint()
-
-    model = RetryingModel(inner, max_retries=50, limiter=AdaptiveLimiter(concurrency), sleep=sleep)
-    with pytest.raises(ProviderRefused, match="can't be reached"):
-        await asked_of(model, concurrency, lambda _: None)
-    assert len(inner.requests) <= 5 * concurrency
-    assert sum(slept) < 2 * concurrency
-
-
 async def test_a_server_that_disappears_later_is_waited_for() -> None:
     lines: list[Any] = ["Neva", *[unreachable() for _ in range(6)]]
     inner = ScriptedModel(lambda *_: lines.pop(0) if lines else "Neva")

@@ -106,13 +106,13 @@ async def test_a_change_that_did_not_help_is_not_kept() -> None:
 
 async def test_a_parameter_can_be_left_out_and_fields_added_by_hand() -> None:
     with ModelServer(lambda _: "ok") as server:
-        left_out = ["temperature", "system"]
-        async with client(server, drop_params=left_out, extra_body={"top_k": 3}, reasoning_effort="low") as model:
+        async with client(
+            server, drop_params=("temperature",), extra_body={"top_k": 3}, reasoning_effort="low"
+        ) as model:
             await model.complete(Request(ASK, role="agent"))
     (entry,) = server.books
     assert "temperature" not in entry.request
     assert (entry.request["top_k"], entry.request["reasoning_effort"]) == (3, "low")
-    assert [message["role"] for message in entry.request["messages"]] == ["user"]
 
 
 async def test_a_later_session_begins_with_what_was_learnt() -> None:

@@ -80,12 +80,6 @@ class Adaptation:
     max_tokens_at_most: int | None = None
 
     @classmethod
-    def without(cls, names: Sequence[str]) -> Adaptation:
-        """Requests without these parameters; "system" is the role of the system message."""
-        plain = cls(left_out=tuple(dict.fromkeys(name for name in names if name != "system")))
-        return plain.with_change(RequestChange("fold_system")) if "system" in names else plain
-
-    @classmethod
     def from_manifest(cls, facts: Mapping[str, Any]) -> Adaptation:
         """The adaptation that `as_manifest` returned."""
         known = {name: facts[name] for name in asdict(_UNCHANGED) if name in facts}
@@ -121,8 +115,6 @@ class Adaptation:
             sent = [dict(message) for message in changed["messages"]]
             if "tools" in self.left_out:
                 sent = [_as_text(message) for message in sent]
-            if "cache_control" in self.left_out:
-                sent = [{**message, "content": _plain_text(message.get("content"))} for message in sent]
             if self.system_as != "system":
                 sent = [{**m, "role": self.system_as} if m["role"] == "system" else m for m in sent]
             changed["messages"] = _merged(sent) if self.merged_turns else sent
@@ -166,13 +158,11 @@ _STATUSES = frozenset({400, 404, 405, 406, 415, 422, 500, 501})
 _LONGEST = 8_000  # characters of an error that are read
 _NEVER = frozenset({"model", "messages", "prompt", "input"})
 _NO = re.compile(
-    r"unsupported|not (?:\w+ ){0,2}(?:support|permit|allow|accept|recogni[sz]|implement|enabl|availabl|a valid)"
-    r"|(?:n't|n’t|cannot|can not) (?:be )?(?:support|set|use|specif|accept|allow|combine)"
-    r"|cannot both be|unrecogni[sz]ed|(?:unknown|unexpected) (?:\w+ )?(?:param|arg|field|name|key|propert|role)"
-    r"|extra (?:inputs|fields)|extra_forbidden|additional propert|deprecated|unavailable"
-    r"|no longer|only the default|may only be|no endpoints found that support|requires? --\w|invalid (?:role|param)"
-    r"|must be verified to stream"  # OpenAI's organisations, for some models
-    r"|unable to use|is only supported (?:with|in|for|by)|enabled only for|only \S+ is allowed",
+    r"unsupported|unrecogni[sz]ed|extra (?:inputs|fields)|extra_forbidden|additional propert|deprecated|cannot both be"
+    r"|(?:\bnot|n't|cannot|unable to|only) (?:\w+ ){0,2}(?:support|permit|allow|accept|recogni|enabl|set|use|specif)"
+    r"|(?:unknown|unexpected) (?:\w+ )?(?:param|arg|field|name|key|propert|role)|invalid (?:role|param)"
+    r"|only the default|no endpoints found that support|requires? --\w"
+    r"|must be verified to stream",  # OpenAI's organisations, for some models
     re.IGNORECASE,
 )
 _FILTERED = re.compile(r"content[ _]?(?:filter|policy|management)|moderation|flagged|safety|jailbreak", re.IGNORECASE)
@@ -188,19 +178,12 @@ _ALIASES = {
     "response_format": r"response[_ ]format|json[_ ]schema|structured outputs?|json mode|guided[_ ]\w+",
     "stop": r"stop|stop[_ ]sequences?",
     "reasoning_effort": r"reasoning[_. ]effort|thinking",
-    "grammar": r"grammars?",
-    "json_schema": r"json[_ ]schema",
-    "max_tokens": r"max_tokens",
-    "stream": r"stream(?:ing)?|stream_options(?:\.\w+)*",
-    "cache_control": r"cache_control(?:\.\w+)*|prompt caching",
+    "stream": r"stream(?:ing)?|stream_options",
 }
 _SYSTEM = re.compile(
     r"system (?:role|message|prompt|instruction)s?|developer (?:role|message|instruction)s?"
     r"|role:?\W{0,4}(?:system|developer)|\W(?:system|developer)\W{1,3}(?:role|with this model)|unexpected role",
     re.IGNORECASE,
-)
-_NO_PARTS = re.compile(
-    r"content\b.{0,80}(?:expected a string|valid string|must be a string|got an array|not a list)", re.I | re.S
 )
 _ALTERNATE = re.compile(
     r"roles? must alternate|alternate between|(?:con|suc)\w+ive (?:user|assistant|messages)", re.IGNORECASE
@@ -210,12 +193,6 @@ _THOUGHTS_WANTED = re.compile(
 )
 _NOT_COMPLETIONS = re.compile(r"chat model|chat/completions|completions api", re.IGNORECASE)
 
-_LIMITS = (
-    re.compile(
-        r"(?:at most|less than or equal to|up to|maximum (?:of|allowed is|value is)|<=|\d >) \W{0,2}(\d{1,9})", re.I
-    ),
-    re.compile(r"maximum \D{0,60}?(\d{1,9})", re.IGNORECASE),
-)
 _TOO_LARGE = re.compile(
     r"too (?:large|high|big)|at most|less than or equal|maximum|exceed|\d > \d|above", re.IGNORECASE
 )
@@ -248,14 +225,7 @@ def find_change(status: int | None, text: str, body: Mapping[str, Any]) -> Reque
         return _turn_change(message, body) or (_sentence_change(message, body) if "jinja" in message else None)
     if change := _limit_change(message, body):
         return change
-    if _NO_PARTS.search(message) and any(isinstance(turn.get("content"), list) for turn in body.get("messages") or ()):
-        return RequestChange("drop", "cache_control")  # its marks need lists of parts
     return _turn_change(message, body) or _sentence_change(message, body)
-
-
-def is_about(text: str, parameter: re.Pattern[str]) -> bool:
-    """Whether an error's text names a parameter in its own words, and not only where it repeats the request."""
-    return parameter.search(_said(text)) is not None
 
 
 def _said(text: str) -> str:
@@ -275,7 +245,7 @@ def _limit_change(message: str, body: Mapping[str, Any]) -> RequestChange | None
     names = (*_OUTPUT_LIMITS, "completion tokens", "output tokens")
     if not any(name in message for name in names) or not _TOO_LARGE.search(message):
         return None
-    limits = (int(match[1]) for pattern in _LIMITS for match in pattern.finditer(message))
+    limits = map(int, re.findall(r"\b\d{2,9}\b", message))
     largest = max((limit for limit in limits if _LEAST_OUTPUT <= limit < sent), default=0)
     return RequestChange("limit", "model", largest) if largest else None
 
@@ -303,8 +273,6 @@ def _turn_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
 def _sentence_change(message: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The parameter that a sentence refuses; one in quotes before any other."""
     names = [name for name in body if name not in _NEVER]
-    if "cache_control" in json.dumps(body.get("messages", ""), default=str):
-        names.append("cache_control")
     forms = {name: rf"(?<![\w-])(?:{_ALIASES.get(name, re.escape(name))})(?![\w-])" for name in names}
     for sentence in _SENTENCE.split(message):
         if not _NO.search(sentence):
@@ -320,7 +288,7 @@ def _dropping(name: str, body: Mapping[str, Any]) -> RequestChange | None:
     """The change for a refused parameter, by its name in the request."""
     name = "tools" if name in ("tool_choice", "functions") and "tools" in body else name
     name = "stream" if name == "stream_options" else name  # without its usage, a stream's cost would be an estimate
-    if name in _NEVER or (name not in body and name != "cache_control"):
+    if name in _NEVER or name not in body:
         return None
     return RequestChange("max_completion_tokens") if name == "max_tokens" else RequestChange("drop", name)
 
@@ -335,22 +303,22 @@ def _error_object(text: str) -> Any:
     return None
 
 
-def _texts(document: Any, depth: int = 0) -> Iterator[str]:
+def _texts(document: Any) -> Iterator[str]:
     """The texts of an error object, without those that repeat the request.
 
     The field that OpenAI (`param`) or pydantic (`loc`) names stands before its message: `body.seed: Extra inputs …`.
     """
     if isinstance(document, str):
-        inner = _error_object(document) if document.lstrip().startswith("{") and depth < 4 else None
-        yield from _texts(inner, depth + 1) if inner is not None else (document,)
-    elif isinstance(document, Mapping) and depth < 8:
+        inner = _error_object(document) if document.lstrip().startswith("{") else None
+        yield from _texts(inner) if inner is not None else (document,)
+    elif isinstance(document, Mapping):
         place = document.get("param") or document.get("loc") or ""
         place = ".".join(map(str, place)) if isinstance(place, list) else str(place)
         for key, value in document.items():
             if key in ("message", "msg") and place and isinstance(value, str):
                 yield f"{place}: {value}"
             elif key not in ("input", "ctx", "url", "request_id", "loc", "param"):
-                yield from _texts(value, depth + 1)
-    elif isinstance(document, list) and depth < 8:
+                yield from _texts(value)
+    elif isinstance(document, list):
         for value in document:
-            yield from _texts(value, depth + 1)
+            yield from _texts(value)

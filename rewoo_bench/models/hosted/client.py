@@ -45,14 +45,16 @@ class ModelSettings:
     """Settings of a model's requests, and of the server of a local model.
 
     "auto" means the catalogue's value for a model of the catalogue, and a value by size for a user's file; a hosted
-    model gets turns ("chat") and a JSON schema where its provider supports one. For local models: `n_parallel`
-    requests are decoded in one batch. Only with 1 are answers the same every time; more was no faster on two
-    cores with the embedded server, and up to twice as fast with one built for the CPU. `llama_server` is the
-    command of a user's llama-server. `threads` is one per physical core by default. `n_caches` is the number of
-    architectures: each gets a prefix cache of its own, in a server of its own, so that none finds the prompts of
-    another. They share one cache with `n_parallel` above 1, and in a user's llama-server, since its memory
-    may be a GPU's. `prices` are dollars per million tokens (`input`, `cached_input`, `cache_write`, `output`), in the
-    place of litellm's.
+    model gets turns ("chat") and a JSON schema where its provider supports one. `reply_tokens` is for the visible text,
+    `timeout` (seconds) for a whole call. `drop_params` are never sent, `extra_body` always. `provider_cache` marks the
+    prefixes of prompts that Anthropic can cache. `constrain` is the most that decoding is constrained by. `prices` are
+    dollars per million tokens (`input`, `cached_input`, `cache_write`, `output`), in the place of litellm's.
+
+    For local models: `n_parallel` requests are decoded in one batch. Only with 1 are answers the same every time; more
+    was no faster on two cores with the embedded server, and up to twice as fast with one built for the CPU.
+    `llama_server` is the command of a user's llama-server. `n_caches` is the number of architectures: each gets a
+    prefix cache of its own, in a server of its own, so that none finds the prompts of another. They share one cache
+    with `n_parallel` above 1, and in a user's llama-server, since its memory may be a GPU's.
     """
 
     api_base: str | None = None
@@ -67,7 +69,6 @@ class ModelSettings:
     prompt_form: Literal["auto", "chat", "completion"] = "auto"
     constrain: Literal["auto", "grammar", "schema", "none"] = "auto"
     n_parallel: int = 1
-    threads: int | None = None
     n_caches: int = 1
     llama_server: str | None = None
     prices: Mapping[str, float] | None = None
@@ -80,20 +81,16 @@ class HostedModel:
     """A model by its litellm name, as a `rewoo_bench.types.Model`.
 
     The prompt form "completion" sends the messages' contents, without roles, as one transcript that the model
-    continues; a call with tools is still sent as a chat, since only chats have tools. `constrain` is the most that
-    decoding is constrained by: a "grammar" (or a schema), a "schema" where the provider supports one, or "none".
-    `timeout` (seconds) is for the whole call, `connect_timeout` for reaching the server.
+    continues; a call with tools is still sent as a chat, since only chats have tools.
 
     Parameters that the endpoint refuses are learnt from its errors: the request is sent again without them, and so
-    are all later ones (`adaptation`). `drop_params` names parameters that are never sent; `extra_body` is sent with
-    every request. `provider_cache` marks the prefixes of prompts that Anthropic can cache.
-
-    `reply_tokens` is for the visible text. A reply that was cut while the model was thinking is requested
-    once more with twice the budget, up to the model's own limit; if that was enough, later calls start with it.
+    are all later ones (`adaptation`). A reply that was cut while the model was thinking is requested once more with
+    twice the budget, up to the model's own limit; if that was enough, later calls start with it.
 
     Without `api_key` the key comes from the provider's environment variable, also with a custom `api_base`.
-    litellm's callbacks are not called: the journal has every call. `find_route` replaces litellm's choice of the
-    endpoint. Connections belong to this object and to one event loop; `aclose` closes them.
+    `connect_timeout` (seconds) is for reaching the server. litellm's callbacks are not called: the journal has every
+    call. `find_route` replaces litellm's choice of the endpoint. Connections belong to this object and to one event
+    loop; `aclose` closes them.
     """
 
     def __init__(
@@ -110,7 +107,7 @@ class HostedModel:
         self.prompt_form: PromptForm = "chat" if settings.prompt_form == "auto" else settings.prompt_form
         self.constrain = "schema" if settings.constrain == "auto" else settings.constrain
         self.max_output_tokens = settings.reply_tokens
-        self.adaptation = Adaptation.without(settings.drop_params)
+        self.adaptation = Adaptation(left_out=settings.drop_params)
         self.thinking_tokens = 0
         """Output tokens for thoughts, in addition to the visible text: the most that was needed so far."""
         self._api_key = api_key
@@ -170,7 +167,7 @@ class HostedModel:
 
     def check(self) -> None:
         """Whether a run can start, without the network. Raises `ModelNotFound` or `MissingKey`."""
-        providers.check_line_end(self.route(self.prompt_form))
+        self.route(self.prompt_form)
         if self._api_key is None and self.settings.api_base is None:
             providers.check_key(self.name)
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from importlib.metadata import version
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlencode, urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from pydantic_core import to_json
 
@@ -51,28 +51,6 @@ def read_document(text: str) -> dict[str, Any]:
     return document
 
 
-class EventStream:
-    """Cuts a stream into whole events. Every byte is looked at once, however long an event is."""
-
-    def __init__(self) -> None:
-        self._open = bytearray()
-        self._searched = 0  # bytes of `_open` in which no event ends
-
-    @property
-    def rest(self) -> bytes:
-        """The bytes behind the last whole event."""
-        return bytes(self._open)
-
-    def add(self, piece: bytes) -> list[bytes]:
-        """The events that end in this piece, each with the blank line behind it."""
-        self._open += piece
-        ends = [match.end() for match in _EVENT_END.finditer(self._open, self._searched)]
-        events = [bytes(self._open[start:end]) for start, end in pairwise([0, *ends])]
-        del self._open[: ends[-1] if ends else 0]
-        self._searched = max(0, len(self._open) - _LONGEST_EVENT_END + 1)
-        return events
-
-
 def documents_of(event: bytes) -> Iterator[Mapping[str, Any]]:
     """The JSON objects in an event, or in several whole ones."""
     for block in event.replace(b"\r\n", b"\n").split(b"\n\n"):
@@ -91,16 +69,23 @@ def is_done(event: bytes) -> bool:
 
 
 async def events_of(pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-    """The events of a stream, and what is left behind the last one. Raises `BadAnswer` beyond `LONGEST_BODY`."""
-    stream, size = EventStream(), 0
+    """The whole events of a stream, each with the blank line behind it, and what is left behind the last one.
+
+    Every byte is looked at once, however long an event is. Raises `BadAnswer` beyond `LONGEST_BODY`.
+    """
+    rest, searched, size = bytearray(), 0, 0  # no event ends in the bytes that were searched
     async for piece in pieces:
         size += len(piece)
         if size > LONGEST_BODY:
             raise BadAnswer(f"a stream of more than {LONGEST_BODY >> 20} MB")
-        for event in stream.add(piece):
-            yield event
-    if stream.rest:
-        yield stream.rest
+        rest += piece
+        ends = [match.end() for match in _EVENT_END.finditer(rest, searched)]
+        for start, end in pairwise([0, *ends]):
+            yield bytes(rest[start:end])
+        del rest[: ends[-1] if ends else 0]
+        searched = max(0, len(rest) - _LONGEST_EVENT_END + 1)
+    if rest:
+        yield bytes(rest)
 
 
 class HTTPFailure(Exception):
@@ -110,12 +95,10 @@ class HTTPFailure(Exception):
         super().__init__(text)
         self.status_code = status_code
         self.headers = headers
-        self.body: dict[str, Any] | None
-        try:
+        self.body: dict[str, Any] | None = None
+        with suppress(ValueError, TypeError, LookupError):
             error = load_json(text)["error"]
             self.body = error if isinstance(error, dict) else {"message": str(error)}
-        except (ValueError, TypeError, LookupError):
-            self.body = None
 
 
 class Redirected(Exception):
@@ -195,9 +178,9 @@ class Endpoint:
     async def open(
         self, path: str, body: bytes, headers: Mapping[str, str], query: str = ""
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The response to a request with further `headers` and a further `query`, its body unread.
+        """The response to a request with further `headers`, its body unread. Raises as `ask` does.
 
-        The query of the address goes before. Raises as `ask` does.
+        `query` is for an address without one.
         """
         import aiohttp
 
@@ -216,12 +199,8 @@ class Endpoint:
                 max_line_size=_LONGEST_HEADER,
                 max_field_size=_LONGEST_HEADER,
             )
-        whole = self._query
-        if query:
-            given = {name for name, _ in parse_qsl(self._query, keep_blank_values=True)}
-            further = urlencode([(n, v) for n, v in parse_qsl(query, keep_blank_values=True) if n not in given])
-            whole = "&".join(filter(None, (self._query, further)))
-        url = f"{self._base}{path}{'?' if whole else ''}{whole}"
+        query = self._query or query
+        url = f"{self._base}{path}{'?' if query else ''}{query}"
         try:
             async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                 if response.status >= 400:

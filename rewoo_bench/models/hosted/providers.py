@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -60,18 +60,6 @@ class Route:
     is_ours: bool = False
 
 
-@contextmanager
-def _environment_kept() -> Iterator[None]:
-    """Undoes changes of the environment that are made inside: it belongs to the host program."""
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for variable in os.environ.keys() - before.keys():
-            del os.environ[variable]
-        os.environ.update({name: value for name, value in before.items() if os.environ.get(name) != value})
-
-
 @cache
 def load_litellm() -> Any:
     """The module, imported on first use (two seconds), kept from the network and from the terminal.
@@ -79,12 +67,11 @@ def load_litellm() -> Any:
     Its clients follow redirects with the prompt and often the key, and there is no setting for it. All of them send by
     one transport of litellm's, which raises `Redirected` inside an `exchange`.
     """
-    with _environment_kept():
-        # Before the import: litellm would fetch a newer price map at once.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
-        import litellm
-        from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a newer price map
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it reads `.env`
+    os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
+    import litellm
+    from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
     send = LiteLLMAiohttpTransport.handle_async_request
 
@@ -94,8 +81,6 @@ def load_litellm() -> Any:
             current.answered = True
             if response.has_redirect_location:
                 raise Redirected(response.status_code, str(request.url), response.headers["Location"])
-            if current.keeps:
-                current.keep_answer(response)
         return response
 
     LiteLLMAiohttpTransport.handle_async_request = watched
@@ -152,7 +137,7 @@ def find_route(name: str, api_base: str | None = None, api_key: str | None = Non
         api_base, api_key = base, key
     provider, bare = named
     base = api_base or next((os.environ[name] for name in _ADDRESSES if os.environ.get(name)), None)
-    key = api_key or os.environ.get("OPENAI_API_KEY") or None
+    key = (api_key or os.environ.get("OPENAI_API_KEY", "")).strip() or None  # one read from a file ends with a line
     if form == "completion":
         provider = TEXT_COMPLETION
     entry = _openai_entry(bare)
@@ -183,28 +168,16 @@ def check_key(name: str) -> None:
     if _in_openai_form(name):
         missing = [] if os.environ.get("OPENAI_API_KEY", "").strip() else ["OPENAI_API_KEY"]
     else:
-        litellm = load_litellm()
-        with _environment_kept():
-            # In CI a missing secret is often an empty variable; litellm would take that for a key.
-            for variable in [
-                key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()
-            ]:
-                del os.environ[variable]
-            report = litellm.validate_environment(model=name)
+        # In CI a missing secret is often an empty variable; litellm would take that for a key.
+        empty = [key for key, value in os.environ.items() if key.endswith("_API_KEY") and not value.strip()]
+        held = {key: os.environ.pop(key) for key in empty}
+        report = load_litellm().validate_environment(model=name)
+        os.environ.update(held)
         # An address that isn't set has a default; a key has none.
         missing = [variable for variable in report["missing_keys"] if not variable.endswith(("_API_BASE", "_BASE_URL"))]
         missing = [] if report["keys_in_environment"] else missing
     if missing:
         raise MissingKey(f"{name!r} needs an API key: set {' and '.join(missing)}")
-
-
-def check_line_end(route: Route) -> None:
-    """Raises `MissingKey` for a key that ends with a line, as of a file that was read whole: no header can hold it."""
-    variable = f"{'openai' if route.provider in OPENAI_FORM else route.provider}_API_KEY".upper()
-    key = route.api_key or os.environ.get(variable, "")
-    if key != key.rstrip("\r\n"):
-        name = variable if os.environ.get(variable) == key else "the API key"
-        raise MissingKey(f"{name} ends with a line break, which no request can send: set it without")
 
 
 def price(route: Route, usage: Usage, details: Any = None) -> float | None:
@@ -236,37 +209,9 @@ def price_list(route: Route) -> dict[str, float] | None:
 
 @dataclass(slots=True)
 class Exchange:
-    """A call of litellm. `answered`: a server has answered, whatever it said. With `keeps` its answers are kept."""
+    """A call of litellm. `answered`: a server has answered, whatever it said."""
 
-    keeps: bool = False
     answered: bool = False
-    kept: list[tuple[Any, list[bytes]]] = field(default_factory=list)
-    """Responses of httpx, and the pieces of their bodies as they came."""
-
-    def answers(self) -> Iterator[bytes]:
-        """The answers as far as they were read, decompressed."""
-        import httpx
-
-        for response, pieces in self.kept:
-            yield httpx.Response(200, headers=response.headers, content=b"".join(pieces)).content
-
-    def keep_answer(self, response: Any) -> None:
-        """Keeps what is read of a response."""
-        import httpx
-
-        class Kept(httpx.AsyncByteStream):
-            async def __aiter__(self) -> AsyncIterator[bytes]:
-                async for piece in stream:
-                    pieces.append(piece)
-                    yield piece
-
-            async def aclose(self) -> None:
-                await stream.aclose()
-
-        stream, pieces = response.stream, list[bytes]()
-        if isinstance(stream, httpx.AsyncByteStream) and not any(known is response for known, _ in self.kept):
-            self.kept.append((response, pieces))
-            response.stream = Kept()
 
 
 _exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)

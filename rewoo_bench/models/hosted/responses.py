@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 from rewoo_bench.text.model_output import (
@@ -31,24 +31,19 @@ _MARKS = (
     ("<think>", "</think>"),  # DeepSeek R1, Qwen, and most others
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),  # Gemini behind some gateways
-    ("<thoughts>", "</thoughts>"),
     ("<reasoning>", "</reasoning>"),
-    ("<reflection>", "</reflection>"),
     ("<seed:think>", "</seed:think>"),
     ("[THINK]", "[/THINK]"),  # Magistral
     ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("◁think▷", "◁/think▷"),  # Kimi
     ("<|channel>thought", "<channel|>"),  # Gemma
-    ("<antThinking>", "</antThinking>"),
-    ("<scratchpad>", "</scratchpad>"),
 )
 _CLOSING = {opening.casefold(): closing.casefold() for opening, closing in _MARKS}
 _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in marks), re.IGNORECASE)
 
 _SIGN = re.compile("<|THINK]|◁")  # a text without any of them has no thoughts in it
 _ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
-_HARMONY = re.compile(r"<\|(start|end|message|channel|constrain|return|call)\|>")
+_HARMONY = re.compile(r"<\|(?:start|channel|constrain)\|>[^<]*|<\|(?:end|message|return|call)\|>")
 _LONGEST_NAME = 200
 _THOUGHT_TYPE = re.compile("think|thought|reason|summary", re.IGNORECASE)
 _TEXTS_OF_PARTS = ("text", "thinking", "reasoning", "reasoning_content", "summary", "content")
@@ -106,7 +101,7 @@ class ParsedResponse:
 
 
 def split(text: str, *, cut: bool = False) -> ParsedResponse:
-    """The visible text, the reasoning and the calls in the text of a reply. Takes time linear in its length.
+    """The visible text and the reasoning in the text of a reply. Takes time linear in its length.
 
         split("<think>It is in France.</think>Answer: Paris")
         # ParsedResponse(text="Answer: Paris", thoughts="It is in France.", …)
@@ -116,11 +111,11 @@ def split(text: str, *, cut: bool = False) -> ParsedResponse:
     reply was cut), or in the channels of the Harmony format (https://cookbook.openai.com/articles/openai-harmony).
 
     `cut`: the reply was cut for its length. Without it, an opening mark in the middle of a line that is never
-    closed is plain text. The arguments of a call are its text (`RAW_ARGUMENTS`).
+    closed is plain text.
     """
     if not _SIGN.search(text):
         return ParsedResponse(text)
-    if _HARMONY.search(text):
+    if "<|channel|>" in text or "<|message|>" in text:
         return _split_harmony(text)
     if _ANY_MARK.search(text):
         return _split_tags(text, cut)
@@ -156,34 +151,11 @@ def _split_tags(text: str, cut: bool) -> ParsedResponse:
 
 
 def _split_harmony(text: str) -> ParsedResponse:
-    """Messages such as `<|channel|>analysis<|message|>…<|end|>`; the channel `final` is the answer."""
-    visible: list[str] = []
-    thoughts: list[str] = []
-    calls: list[ToolCall] = []
-    marks = list(_HARMONY.finditer(text))
-    before = text[: marks[0].start()].strip()
-    if before and not before.startswith("assistant"):
-        thoughts.append(before)  # the rest of a message that began in the prompt
-    header, in_message, closed = "", False, True
-    for mark, following in pairwise([*marks, None]):
-        assert mark is not None
-        piece = text[mark.end() : following.start() if following else len(text)]
-        if mark[1] in ("channel", "start", "constrain"):
-            header = f"{header} {piece}" if mark[1] != "start" else piece
-        elif mark[1] == "message":
-            in_message = True
-            recipient = re.search(r"to=(?:functions\.)?([\w.-]+)", header)
-            closed = following is not None and following[1] in ("end", "return", "call", "start")
-            if recipient:
-                calls.append(ToolCall(f"call_{len(calls)}", recipient[1], {RAW_ARGUMENTS: piece.strip()}))
-            else:
-                (visible if "final" in header.split() else thoughts).append(piece)
-        else:
-            header = ""
-    if not in_message:  # cut in the middle of a header
-        return ParsedResponse("", _joined([*thoughts, text[marks[-1].end() :]]), cut_thought=True)
-    is_cut = not closed and not visible and not calls
-    return ParsedResponse(_joined(visible), _joined(thoughts), tuple(calls), cut_thought=is_cut)
+    """`<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…`: the last is visible."""
+    before, final, answer = text.rpartition("<|channel|>final<|message|>")
+    if not final:
+        return ParsedResponse("", _HARMONY.sub("", answer).strip(), cut_thought=True)
+    return ParsedResponse(_HARMONY.sub("", answer).strip(), _HARMONY.sub("", before).strip())
 
 
 def _joined(pieces: list[str]) -> str:
@@ -204,9 +176,7 @@ def read_response(choice: Mapping[str, Any]) -> ParsedResponse:
         parts = split(written, cut=reason == "length")
         thoughts = [thought for thought in (*read_thoughts(fields), aside, parts.thoughts) if thought]
         calls = objects_in(fields.get("tool_calls"))
-        tool_calls = [_tool_call(f"call_{i}", call, {} if i else fields) for i, call in enumerate(calls)] or [
-            ToolCall(call.id, _short(call.name), _arguments(call.arguments[RAW_ARGUMENTS])) for call in parts.tool_calls
-        ]
+        tool_calls = [_tool_call(f"call_{i}", call, {} if i else fields) for i, call in enumerate(calls)]
     return replace(
         parts,
         thoughts="\n".join(dict.fromkeys(thoughts)),

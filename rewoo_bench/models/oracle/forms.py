@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import cycle, islice
+from typing import Any
 
 from rewoo_bench.errors import ModelError
+from rewoo_bench.runners.notation.arguments import write_call
 from rewoo_bench.runners.notation.grammars import Grammar, schema_form
 from rewoo_bench.runners.notation.plan import PlanStep
-from rewoo_bench.runners.notation.plan_formats import Notation
+from rewoo_bench.runners.notation.plan_formats import Notation, write_action
+from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.types import Example, Request, ToolCall
 
 _TOOL = re.compile(r"(?m)^(?:async def )?(\w+)(?=\[|\(| \{)")  # as the prompts list them
@@ -93,10 +97,52 @@ class Writer(ABC):
         words = text.split()
         return " ".join(islice(cycle(words), max(1, round(len(words) * self._verbosity))))
 
+    def _think(self, thought: str, then: str) -> str:
+        return f"Thought: {self._wordy(thought)}\n{then}"
+
+    @property
+    def _next_step(self) -> tuple[str, Any]:
+        """The tool and the input of a turn: those of the next call, or of the end."""
+        return (FINISH, self._answer().removeprefix("Answer: ")) if self.is_over else self._next_call()
+
+    def _turn(self) -> str:
+        """A turn of ReAct."""
+        return self._think(self._thought(), f"Action: {in_text(*self._next_step)}")
+
+    def _json_turn(self) -> str:
+        tool, args = self._next_step
+        return write_action(self._with_fields(PlanStep(id="E1", tool=tool, args=args)))
+
+    def _joined(self, *, may_replan: bool = False) -> str:
+        """The decision of LLMCompiler's joiner."""
+        if may_replan and (missing := self._missing()):
+            return self._think(missing[0], f"Replan: {missing[1]}")
+        return self._think("The results tell the answer.", self._answer())
+
+    def _words(self) -> str:
+        """The remaining steps in words."""
+        return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(self._items(), start=1))
+
     @property
     @abstractmethod
     def is_over(self) -> bool:
         """Whether the loop has only its answer left."""
+
+    @abstractmethod
+    def _thought(self) -> str:
+        """The thought of a turn, before `_next_step`."""
+
+    @abstractmethod
+    def _next_call(self) -> tuple[str, Any]:
+        """The tool and the input of the next call."""
+
+    @abstractmethod
+    def _missing(self) -> tuple[str, str] | None:
+        """Why another plan is needed, and for what."""
+
+    @abstractmethod
+    def _items(self) -> Sequence[str]:
+        """The remaining steps."""
 
     @abstractmethod
     def _native_calls(self, parallel: bool) -> tuple[ToolCall, ...]: ...
@@ -105,19 +151,7 @@ class Writer(ABC):
     def _plan(self, notation: Notation, bare: bool = False) -> str: ...
 
     @abstractmethod
-    def _joined(self, *, may_replan: bool = False) -> str: ...
-
-    @abstractmethod
-    def _turn(self) -> str: ...
-
-    @abstractmethod
-    def _json_turn(self) -> str: ...
-
-    @abstractmethod
     def _step(self) -> str: ...
-
-    @abstractmethod
-    def _words(self) -> str: ...
 
     @abstractmethod
     def _program(self) -> str: ...
@@ -139,3 +173,8 @@ class Writer(ABC):
 
     @abstractmethod
     def _choice(self) -> str: ...
+
+
+def in_text(tool: str, args: Any) -> str:
+    """A call as text: `Search[Kyiv]`."""
+    return f"{tool}[{write_call(args) if args and isinstance(args, dict) else args or ''}]"

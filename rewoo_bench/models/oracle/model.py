@@ -27,7 +27,7 @@ from rewoo_bench.config.names import ORACLE_MODEL, read_options
 from rewoo_bench.config.specs import validated
 from rewoo_bench.errors import ModelError, UsageError
 from rewoo_bench.models.oracle.actions import DONE, ActionPath, ActionWriter
-from rewoo_bench.models.oracle.forms import Writer
+from rewoo_bench.models.oracle.forms import Writer, in_text
 from rewoo_bench.models.oracle.gold_plan import (
     CALCULATOR,
     UNKNOWN_ANSWER,
@@ -41,10 +41,9 @@ from rewoo_bench.models.oracle.gold_plan import (
     shown_numbers,
 )
 from rewoo_bench.models.oracle.gullible import attackers_steps, is_shown, obeying
-from rewoo_bench.runners.notation.plan import Plan, PlanStep
-from rewoo_bench.runners.notation.plan_formats import Notation, write_action, write_plan
+from rewoo_bench.runners.notation.plan import Plan
+from rewoo_bench.runners.notation.plan_formats import Notation, write_plan
 from rewoo_bench.runners.notation.quoting import QUOTED, without_marks
-from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.programs import fenced
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_prompt, count_tokens
 from rewoo_bench.text.words import fold
@@ -89,17 +88,17 @@ class OracleWriter(Writer):
     def is_over(self) -> bool:
         return "No turn is left" in self._last or not self._calls
 
-    def _turn(self) -> str:
-        """A turn of ReAct: the next call, or the end."""
+    def _thought(self) -> str:
         if self.is_over:
-            thought = "The question can be answered from what was found."
-            action = f"{FINISH}[{self._answer().removeprefix('Answer: ')}]"
-        else:
-            call = self._calls[0]
-            does = "work out" if call.tool == CALCULATOR else "look at"
-            thought = f"I need to {does} {call.argument} to find what the question asks for."
-            action = self._action(call)
-        return f"Thought: {self._wordy(thought)}\nAction: {action}"
+            return "The question can be answered from what was found."
+        does = "work out" if self._calls[0].tool == CALCULATOR else "look at"
+        return f"I need to {does} {self._calls[0].argument} to find what the question asks for."
+
+    def _next_call(self) -> tuple[str, str]:
+        return self._tool(self._calls[0]), self._calls[0].argument
+
+    def _tool(self, call: GoldCall) -> str:
+        return CALCULATOR if call.tool == CALCULATOR else self._search_tool
 
     def _native_calls(self, parallel: bool) -> tuple[ToolCall, ...]:
         """Calls in the provider's form."""
@@ -114,11 +113,11 @@ class OracleWriter(Writer):
 
     def _step(self) -> str:
         """The action of plan-and-execute's step."""
-        call = self._calls[0] if self._calls else GoldCall("Search", self._path.example.question)
-        return f"Action: {self._action(call)}"
+        look_up = self._search_tool, self._path.example.question
+        return f"Action: {in_text(*(self._next_call() if self._calls else look_up))}"
 
-    def _words(self) -> str:
-        """The remaining steps in words: those that are possible now, and those that depend on them."""
+    def _items(self) -> list[str]:
+        """The steps that are possible now, and those that depend on them."""
         items = [f"{'Work out' if call.tool == CALCULATOR else 'Look up'} {call.argument}." for call in self._calls]
         arguments = {call.argument for call in self._calls}
         for number, hop in enumerate(self._path.hops):
@@ -128,8 +127,7 @@ class OracleWriter(Writer):
                     items.append(f"Find {hop.ask or 'what the question asks for'}.")
                 elif self._seen.calculator:
                     items.append(f"Work out {hop.ask or 'what the question asks for'}.")
-        items = items[:8] or ["Look up the question."]
-        return "Plan:\n" + "\n".join(f"{n}. {self._wordy(item)}" for n, item in enumerate(items, start=1))
+        return items[:8] or ["Look up the question."]
 
     def _plan(self, notation: Notation, bare: bool = False) -> str:
         """Every step that can be foreseen. An LLM step reads the value of a page that a later step needs.
@@ -145,15 +143,6 @@ class OracleWriter(Writer):
             plan = Plan(steps=tuple(self._with_fields(step) for step in plan.steps))
         return write_plan(plan, notation, bare=bare)
 
-    def _json_turn(self) -> str:
-        """A turn in JSON: the next call, or the end."""
-        if self.is_over:
-            step = PlanStep(id="E1", tool=FINISH, args=self._answer().removeprefix("Answer: "))
-        else:
-            tool = CALCULATOR if self._calls[0].tool == CALCULATOR else self._search_tool
-            step = PlanStep(id="E1", tool=tool, args=self._calls[0].argument)
-        return write_action(self._with_fields(step))
-
     def _program(self) -> str:
         """Every step that can be foreseen, and those that a page leads to, as a program."""
         plan, found_by = gold_plan(self._path, self.tools, self._search_tool, self._wordy, {}, self._called, 1)
@@ -163,7 +152,7 @@ class OracleWriter(Writer):
     def _program_turn(self) -> str:
         """A turn of ReAct with programs: the calls that are possible now, or the end."""
         if self.is_over:
-            return f"Thought: {self._wordy('The question can be answered from what was found.')}\n{self._answer()}"
+            return self._think(self._thought(), self._answer())
         needed = " and ".join(call.argument for call in self._calls)
         thought = self._wordy(f"I need to look at {needed} to find what the question asks for.")
         return f"Thought: {thought[:300]}\n{fenced(program_of(self._calls, self._search_tool))}"
@@ -190,12 +179,8 @@ class OracleWriter(Writer):
         is_known = self._from_memory or all(self._found)
         return f"Answer: {self._path.example.answers[0] if is_known else UNKNOWN_ANSWER}"
 
-    def _joined(self, *, may_replan: bool = False) -> str:
-        """The decision of LLMCompiler's joiner."""
-        if may_replan and self._calls:
-            thought = self._wordy("A fact that the answer needs is missing.")
-            return f"Thought: {thought}\nReplan: {self._calls[0].argument}"
-        return f"Thought: {self._wordy('The results tell the answer.')}\n{self._answer()}"
+    def _missing(self) -> tuple[str, str] | None:
+        return ("A fact that the answer needs is missing.", self._calls[0].argument) if self._calls else None
 
     def _reasoned(self) -> str:
         """A chain of thought along the chain, and the answer."""
@@ -210,9 +195,6 @@ class OracleWriter(Writer):
     def _choice(self) -> str:
         """The agent of a router: the first is taken for one that plans ahead, the second for one that adapts."""
         return f"Agent: {1 if all(hop.foreseen for hop in self._path.hops) else 2}"
-
-    def _action(self, call: GoldCall) -> str:
-        return f"{CALCULATOR if call.tool == CALCULATOR else self._search_tool}[{call.argument}]"
 
 
 class OracleSettings(BaseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
 import pytest
 
 from rewoo_bench.calls.retry import AdaptiveLimiter
@@ -50,48 +49,3 @@ async def test_places_come_back_one_by_one_and_never_beyond_the_first_limit() ->
         limiter.succeeded()
         grown.append(limiter.places)
     assert grown == [2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4]
-
-
-async def test_no_more_calls_are_in_flight_than_there_are_places() -> None:
-    limiter = AdaptiveLimiter(8, hold_s=0.0)
-    limiter.failed(429)
-    in_flight = most = 0
-
-    async def call() -> None:
-        nonlocal in_flight, most
-        async with limiter:
-            in_flight += 1
-            most = max(most, in_flight)
-            await anyio.sleep(0.01)
-            in_flight -= 1
-
-    async with anyio.create_task_group() as group:
-        for _ in range(20):
-            group.start_soon(call)
-    assert most == 4
-
-
-async def test_a_server_is_absent_where_three_attempts_and_all_first_calls_made_no_connection() -> None:
-    limiter = AdaptiveLimiter(8)
-    for refusals in range(4):
-        assert limiter.nobody_there == (refusals >= 3)
-        limiter.failed(None, unreachable=True)
-    limiter.failed(500)
-    assert not limiter.nobody_there
-    many, begun = AdaptiveLimiter(8), 0
-
-    async def first_call() -> None:
-        nonlocal begun
-        async with many:
-            begun += 1
-            await anyio.sleep_forever()
-
-    async with anyio.create_task_group() as group:
-        for _ in range(5):
-            group.start_soon(first_call)
-        await anyio.wait_all_tasks_blocked()
-        for refusals in range(begun + 1):
-            assert many.nobody_there == (refusals >= 5)
-            many.failed(None, unreachable=True)
-        group.cancel_scope.cancel()
-    assert begun == 5

@@ -47,10 +47,3 @@ async def test_an_error_about_the_request_shows_that_key_and_address_are_right(
     assert other.endpoint_states() == live.endpoint_states()
     other.learn({"ScriptedModel": (False, False)})
     assert other.endpoint_states() == live.endpoint_states()
-
-
-@pytest.mark.anyio
-async def test_a_refused_key_ends_the_run() -> None:
-    for live in (LiveCalls(accepted_before=True), LiveCalls()):
-        error = await refused(live, ModelError("no", status=401))
-        assert error.refused_by

@@ -170,24 +170,6 @@ def waits(start: float, end: float, *waiting: tuple[float, float], **values: Any
     return model_call(start=start, end=end, call_cost=CallCost(waiting=waiting), **values)
 
 
-@pytest.mark.parametrize(
-    ("calls", "idle"),
-    [
-        ([], 0.0),
-        ([waits(0, 5)], 0.0),
-        ([waits(0, 5, (0, 1), (2, 4))], 3.0),
-        ([waits(0, 5, (1, 4)), waits(0, 5, (2, 5))], 2.0),
-        ([waits(0, 5, (1, 4)), waits(0, 5)], 0.0),
-        ([waits(0, 5, (1, 4)), waits(2, 3)], 2.0),
-        ([waits(0, 2, (0, 2)), waits(2, 4, (2, 4))], 4.0),
-        ([waits(0, 5, (0, 5)), waits(6, 9, (6, 7))], 6.0),
-    ],
-    ids=["none", "no wait", "one call", "both wait", "other works", "other works a while", "in a row", "with a gap"],
-)
-def test_idle_is_when_somebody_waits_and_nobody_works(calls: list[Any], idle: float) -> None:
-    assert not_working(calls).idle_s == pytest.approx(idle)
-
-
 def test_an_llm_tool_that_waits_for_its_model_is_not_working() -> None:
     inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
     around = model_call(kind="tool", start=0.9, end=4.1, role="tool", place=Place("E2"), call_cost=CallCost())
@@ -198,30 +180,6 @@ def test_another_tool_meanwhile_is() -> None:
     inside = waits(1, 4, (1, 3), role="tool", place=Place("E2"))
     search = model_call(kind="tool", start=2, end=9, role="tool", place=Place("E3"), call_cost=CallCost())
     assert not_working([inside, search]).idle_s == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("calls", "outside", "startup"),
-    [
-        ([waits(3, 5)], [(0, 3)], 3.0),
-        ([waits(0, 5, startups=((1, 4),))], [], 3.0),
-        ([waits(0, 5, startups=((1, 4),)), waits(2, 3)], [], 2.0),
-        ([waits(0, 5, startups=((1, 4),)), waits(0, 5, startups=((1, 4),))], [], 3.0),
-        ([waits(0, 5, startups=((1, 4),)), waits(0, 5, (0, 5))], [], 3.0),
-        ([waits(1, 5)], [(0, 3)], 1.0),
-    ],
-    ids=[
-        "before the call",
-        "in a call",
-        "other works a while",
-        "two wait for one",
-        "other waits",
-        "no call waits for it",
-    ],
-)
-def test_a_start_is_apart_where_no_call_works(calls: list[Any], outside: list[Any], startup: float) -> None:
-    noted = [*outside, *(each for call in calls for each in call.startups)]
-    assert not_working(calls, noted).startup_s == pytest.approx(startup)
 
 
 SECONDS = st.lists(st.integers(0, 12), min_size=2, max_size=2, unique=True).map(lambda pair: (min(pair), max(pair)))

@@ -261,19 +261,6 @@ async def test_a_tools_call_is_on_disk_though_no_model_is_asked_after_it(tmp_pat
                 await anyio.sleep(0.01)
 
 
-async def test_many_writers_at_once_are_all_heard(tmp_path: Path) -> None:
-    async with open_journal(tmp_path / "journal.sqlite") as journal:
-        async with anyio.create_task_group() as group:
-            for number in range(300):
-                key = CallKey(f"E{number}", "model", "tool", b"hash")
-                group.start_soon(
-                    journal.add_call, CallRecord(TASK, key, "ok", RecordedPrompt(None, "p"), {"n": number}, 2, 0.5)
-                )
-        await journal.flush()
-        assert len(journal.calls(TASK)) == 300
-        assert (journal.spent.tokens, journal.spent.cost_usd) == (600, 150.0)
-
-
 async def test_a_failed_call_that_its_caller_made_again_is_recalled_at_once(tmp_path: Path) -> None:
     """As an external agent does: the new session makes one request, and a second one is a sample of its own."""
     async with session(tmp_path) as recorder:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator
 from itertools import pairwise
 
+import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewoo_bench.models.hosted.http_endpoint import EventStream, documents_of, is_done
+from rewoo_bench.models.hosted.http_endpoint import documents_of, events_of, is_done
 
 EVENTS = [b'event: a\ndata: {"n": 1}\n\n', b'data: {"n": 2}\r\n\r\n', b": ping\n\n", b"data: [DONE]\n\n"]
 
 
-def read(pieces: list[bytes]) -> tuple[list[bytes], bytes]:
-    stream = EventStream()
-    events = [event for piece in pieces for event in stream.add(piece)]
-    return events, stream.rest
+def read(pieces: list[bytes]) -> list[bytes]:
+    async def sent() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    async def events() -> list[bytes]:
+        return [event async for event in events_of(sent())]
+
+    return anyio.run(events)
 
 
 @given(st.lists(st.sampled_from(EVENTS), max_size=6), st.sets(st.integers(0, 150)))
@@ -24,7 +31,7 @@ def test_a_stream_has_the_same_events_however_it_is_cut(events: list[bytes], cut
     data = b"".join(events) + b"data: unfinished"
     places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     pieces = [data[start:end] for start, end in pairwise(places)]
-    assert read(pieces) == (events, b"data: unfinished")
+    assert read(pieces) == [*events, b"data: unfinished"]
 
 
 def test_an_event_of_many_pieces_takes_a_time_that_grows_with_its_size() -> None:
@@ -33,7 +40,7 @@ def test_an_event_of_many_pieces_takes_a_time_that_grows_with_its_size() -> None
     def seconds(megabytes: int) -> float:
         pieces = [b"x" * 16_384] * (megabytes * 64) + [b"\n\n"]
         start = time.process_time()
-        ((event,), _) = read(pieces)
+        (event,) = read(pieces)
         assert len(event) == megabytes * (1 << 20) + 2
         return time.process_time() - start
 

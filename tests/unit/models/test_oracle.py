@@ -202,17 +202,6 @@ def test_an_oracle_takes_the_number_of_questions_asked_for_among_those_with_a_wa
     assert more[:12] == ids
 
 
-def test_where_too_few_have_a_way_the_number_without_one_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dataset = trivia_file(tmp_path, 40)
-    run_oracle("react", dataset, tmp_path / "r", 30)
-    assert (
-        "trivia has 20 questions with a gold chain, all of them are taken (-n 30); 20 others have no gold chain, "
-        "and the oracle needs one"
-    ) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("architecture", "steps", "turns"),
     [("react", 3, 3), ("react-json", 3, 3), ("react-native", 2, 2), ("react-code", 2, 2), ("direct", 0, 1)],

@@ -1,4 +1,4 @@
-"""pip fetches wheels from the indexes of its settings, or of uv's: over HTTP on this machine, and from folders."""
+"""pip fetches wheels from the indexes of its settings: over HTTP on this machine, and from folders."""
 
 from __future__ import annotations
 
@@ -60,22 +60,11 @@ def fetched(tmp_path: Path) -> str:
     return fetch(entry, folder=tmp_path / "models").read_text()
 
 
-@pytest.mark.parametrize("name", ["PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX"])
-def test_the_index_may_be_set_for_pip_or_uv(
-    index: SimpleIndex, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "none").as_uri())
-    if name == "UV_DEFAULT_INDEX":
-        monkeypatch.delenv("PIP_INDEX_URL")
-    monkeypatch.setenv(name, f"{'corporate=' * name.startswith('UV_D')}{index.url}")
-    assert fetched(tmp_path) == DATA
-
-
 def test_without_network_a_folder_of_wheels_will_do(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("UV_FIND_LINKS", str(packed.parent))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(packed.parent))
     assert fetched(tmp_path) == DATA
     assert packed.exists()
 

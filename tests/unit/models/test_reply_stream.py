@@ -6,11 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rewoo_bench.models.hosted.dialects import AnswerFacts
-from rewoo_bench.models.hosted.http_endpoint import BadAnswer, EventStream
+from rewoo_bench.models.hosted.http_endpoint import BadAnswer
 from rewoo_bench.models.hosted.responses import visible_so_far
 from rewoo_bench.models.hosted.transport import ReplyStream
 from rewoo_bench.types import Usage
@@ -18,8 +16,8 @@ from rewoo_bench.types import Usage
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
 
 
-def event(document: Any, border: str = "\n\n") -> bytes:
-    return f"data: {json.dumps(document, ensure_ascii=False)}{border}".encode()
+def event(document: Any) -> bytes:
+    return f"data: {json.dumps(document, ensure_ascii=False)}\n\n".encode()
 
 
 def delta(text: str, **more: Any) -> dict[str, Any]:
@@ -32,25 +30,6 @@ def streamed(*events: bytes) -> tuple[ReplyStream, list[str]]:
     for each in events:
         stream.add(each)
     return stream, shown
-
-
-@given(
-    st.lists(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=4), min_size=1, max_size=5),
-    st.sampled_from(["\n\n", "\r\n\r\n"]),
-    st.data(),
-)
-def test_bytes_may_be_cut_anywhere(texts: list[str], border: str, data: st.DataObject) -> None:
-    body = b"".join(event(delta(text), border) for text in texts)
-    body += event({"choices": [], "usage": USAGE}, border) + f"data: [DONE]{border}".encode()
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=6)))
-    shown: list[str] = []
-    stream, pieces = ReplyStream(shown.append), EventStream()
-    for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True):
-        for each in pieces.add(body[start:end]):
-            stream.add(each)
-    assert shown == ["".join(texts[: n + 1]) for n in range(len(texts))]
-    assert stream.document()["choices"][0]["message"]["content"] == "".join(texts)
-    assert stream.document()["usage"] == USAGE
 
 
 def test_a_completion_has_its_text_in_the_choice() -> None:

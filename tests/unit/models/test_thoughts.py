@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rewoo_bench.models.hosted.responses import ParsedResponse, split
-from rewoo_bench.text.model_output import RAW_ARGUMENTS
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>Answer: Oslo<|return|>"
 ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
@@ -22,7 +21,6 @@ ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
         "[THINK]Norway?[/THINK]Answer: Oslo",
         "◁think▷Norway?◁/think▷Answer: Oslo",
         "<|channel>thought Norway?<channel|>Answer: Oslo",
-        "<scratchpad>Norway?</scratchpad>Answer: Oslo",
         "<think>Norway?</think><answer>Answer: Oslo</answer>",
         "Norway?</think>Answer: Oslo",
         "Norway?</reasoning>\n\nAnswer: Oslo",
@@ -56,12 +54,6 @@ def test_several_thoughts_are_taken_out() -> None:
 
 def test_a_mark_inside_a_thought_of_another_kind_is_a_part_of_it() -> None:
     assert split("<think>the tag <thought> is odd</think>Oslo") == ParsedResponse("Oslo", "the tag <thought> is odd")
-
-
-def test_a_call_in_harmonys_commentary_is_a_tool_call() -> None:
-    text = '<|channel|>commentary to=functions.Search <|constrain|>json<|message|>{"query": "Oslo"}<|call|>'
-    (call,) = split(ANALYSIS + "<|start|>assistant" + text).tool_calls
-    assert (call.name, call.arguments) == ("Search", {RAW_ARGUMENTS: '{"query": "Oslo"}'})
 
 
 @pytest.mark.parametrize("text", ["Answer: Oslo", "a < b", "Search[<title>]", ""])

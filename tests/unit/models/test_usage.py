@@ -15,7 +15,6 @@ from rewoo_bench.types import Usage
     [
         (None, Usage()),
         ({}, Usage()),
-        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(9, 0, 2)),
         (
             {
                 "prompt_tokens": 9,
@@ -41,8 +40,6 @@ from rewoo_bench.types import Usage
         # DeepSeek and Moonshot: cached input under names of their own.
         ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8}, Usage(9, 8, 2)),
         ({"prompt_tokens": 9, "completion_tokens": 2, "cached_tokens": 8}, Usage(9, 8, 2)),
-        # Perplexity and others: reasoning at the top.
-        ({"prompt_tokens": 9, "completion_tokens": 7, "reasoning_tokens": 5}, Usage(9, 0, 7, 5)),
         # Anthropic's own form: cached input beside the input.
         (
             {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 3},
@@ -60,7 +57,6 @@ from rewoo_bench.types import Usage
             },
             Usage(125, 100, 3, 0, 20),
         ),
-        ({"prompt_tokens": 9.0, "completion_tokens": 2}, Usage(9, 0, 2)),
     ],
 )
 def test_counts_are_read(sent: Any, read: Usage) -> None:
@@ -86,18 +82,14 @@ MESSAGE = {"type": "message", "input_tokens": 900, "cache_read_input_tokens": 50
     ("sent", "read"),
     [
         # Gemini's own form: thoughts beside the candidates, tool-use tokens beside the prompt, cached ones in it.
-        (GEMINI, Usage(100, 0, 68, 50)),
         ({**GEMINI, "totalTokenCount": 168}, Usage(100, 0, 68, 50)),
         (
             {**GEMINI, "toolUsePromptTokenCount": 30, "cachedContentTokenCount": 60, "totalTokenCount": 198},
             Usage(130, 60, 68, 50),
         ),
-        # A Python client of it writes the names in another way.
-        ({"prompt_token_count": 9, "candidates_token_count": 2, "total_token_count": 11}, Usage(9, 0, 2)),
         # The total says whether cached tokens are in the input, whatever the names say.
         ({**INSPECT, "input_tokens": 1000, "input_tokens_cache_read": 800}, Usage(1000, 800, 50)),
         ({**INSPECT, "input_tokens": 200, "input_tokens_cache_read": 800}, Usage(1000, 800, 50)),
-        ({**INSPECT, "prompt_tokens": 200, "cached_tokens": 800}, Usage(1000, 800, 50)),
         # And whether the reasoning is in the output.
         (
             {"input_tokens": 100, "output_tokens": 60, "reasoning_tokens": 50, "total_tokens": 210},
@@ -120,7 +112,6 @@ def test_the_total_or_the_names_say_what_stands_beside_what(sent: Any, read: Usa
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
-        ({"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10**9}, Usage(5, 0, 5)),
         ({"prompt_tokens": 500, "completion_tokens": 5, "total_tokens": 900_000}, Usage(500, 0, 5)),
         ({"input_tokens": 50, "output_tokens": 5, "total_tokens": 90}, Usage(50, 0, 5)),
         ({"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 5}, Usage(50, 0, 5)),

@@ -120,14 +120,3 @@ async def test_anthropics_own_api_is_asked_once_for_a_model_that_it_does_not_kno
             with pytest.raises(ModelError, match="answered 404: model: x"):
                 await complete(model, MESSAGES, max_tokens=9)
     assert paths == ["/v1/messages"]
-
-
-async def test_an_error_that_repeats_the_request_refuses_none_of_its_options() -> None:
-    sent = {"model": "x", "stream": True, "stream_options": {"include_usage": True}, "messages": ["long"] * 2000}
-    missing = [{"type": "missing", "loc": ["body", name], "msg": "Field required", "input": sent} for name in "ab"]
-    with answering((422, json.dumps({"detail": missing}).encode())) as (api_base, paths):
-        async with aclosing(hosted(api_base)) as model:
-            with pytest.raises(ModelError, match="answered 422"):
-                await complete(model, CHAT, stream=True)
-            assert model.sent() == {}
-    assert len(paths) == 1
