@@ -55,16 +55,8 @@ def gate_command(run: Path, budgets: Path | None, baseline: Path | None, update:
     if update:
         if baseline is None:
             raise click.UsageError("--update writes the numbers of a run to a file: give --baseline FILE")
-        judging = {
-            "--budgets": budgets,
-            "--max-increase": max_increase is not None,
-            "--accept-prompts": accept_prompts,
-            "--strict": strict,
-            "--allow-incomplete": allow_incomplete,
-            "--markdown": markdown,
-        }
-        if given := [flag for flag, value in judging.items() if value]:
-            raise click.UsageError(f"{given[0]} is for judging, and --update judges nothing: leave one of them out")
+        if budgets or markdown or max_increase is not None or accept_prompts or strict or allow_incomplete:
+            raise click.UsageError("--update judges nothing: give it --baseline, and --exact or --live, alone")
         _update(run, baseline, exact)
         return 0
     held = ComparisonTerms({True: "exact", False: "live", None: None}[exact], max_increase, accept_prompts, strict)

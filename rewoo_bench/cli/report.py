@@ -38,17 +38,13 @@ def report_command(
 ) -> None:
     """Write runs as one HTML file that needs no network: what was measured, and every question side by side."""
     # fmt: on
-    written = {"--out": out, "--without-texts": without_texts, "--with-prompts": with_prompts,
-               "--no-figures": no_figures}  # fmt: skip
-    if unfit := [flag for flag, value in written.items() if live and value]:
-        raise UsageError(f"{unfit[0]} is for a file, and --live writes none: leave one of the two out")
-    if not live and (port is not None or no_browser):
-        raise UsageError("--port and --no-browser are for --live")
     if live:
-        if len(runs) > 1:
-            raise UsageError(f"--live: expected one run, or one folder of runs, got {len(runs)}")
+        if out or without_texts or with_prompts or no_figures or len(runs) > 1:
+            raise UsageError("--live writes no file: it takes one run or one folder of runs, --port and --no-browser")
         _show_live(runs[0] if runs else _RUNS, port or 0, no_browser)
         return
+    if port is not None or no_browser:
+        raise UsageError("--port and --no-browser are for --live")
     if not runs:
         raise click.UsageError("Missing argument 'RUN...'.")
     if without_texts and with_prompts:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from rewoo_bench.config.names import REPLAY, dataset_heading, is_oracle
 from rewoo_bench.errors import DataError, UsageError, unknown
-from rewoo_bench.loaders.load import Dataset, load_dataset_examples
-from rewoo_bench.loaders.poison import split_inject
+from rewoo_bench.loaders.load import Dataset, load_dataset_examples, split_options
 from rewoo_bench.loaders.sampling import ids_hash, shuffled
 from rewoo_bench.runs.folder import load_table
 from rewoo_bench.runs.manifest import read_manifest
@@ -176,7 +175,7 @@ def _with_ids(options: RunOptions, dataset: Dataset) -> Dataset:
 
 def _load(options: RunOptions, limit: int | None) -> Dataset:
     in_world = options.world is not None
-    if options.corpus and split_inject(options.dataset)[1]:
+    if options.corpus and split_options(options.dataset)[2]:
         raise UsageError("--corpus: ?inject puts lines into the questions' own documents; leave one of the two out")
     return load_dataset_examples(
         options.dataset, split=options.split, limit=limit, seed=options.seed, in_world=in_world

@@ -31,9 +31,10 @@ from rewoo_bench.config.names import DESCRIPTIONS
 from rewoo_bench.config.specs import DatasetSpec
 from rewoo_bench.errors import DataError, SpecError, UsageError, unknown
 from rewoo_bench.loaders.formats import ROW_FORMATS, TASK, Defaults, RowFormat, format_named, read_examples
-from rewoo_bench.loaders.poison import INJECT, kinds_of, lines_sha256, poisoned, split_inject
+from rewoo_bench.loaders.poison import ALL, INJECT, KINDS, kinds_of, lines_sha256, poisoned
 from rewoo_bench.loaders.row_fields import RawRow
 from rewoo_bench.loaders.sampling import (
+    MOST_JOINED,
     OBJECTIVES,
     Selection,
     generated,
@@ -41,7 +42,6 @@ from rewoo_bench.loaders.sampling import (
     join,
     select,
     shuffled,
-    split_objectives,
 )
 from rewoo_bench.loaders.sources import (
     LoadRows,
@@ -125,8 +125,7 @@ def load_dataset_examples(
     check_kind("limit", limit, (int, type(None)), "a whole number or None")
     if limit is not None and limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit!r}")
-    named_alone, inject = split_inject(str(dataset))
-    plain, objectives = split_objectives(named_alone)
+    plain, objectives, inject = split_options(str(dataset))
     if run := find_run(plain):
         if objectives > 1 or inject:
             raise DataError(f"{str(dataset)!r}: the tasks of a run are asked as they are: leave {OBJECTIVES} out")
@@ -219,14 +218,14 @@ def _tasks_of_run(run: NamedRun, split: str | None, limit: int | None, seed: int
 
 def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
     """The examples of `dataset` for a run that was made of it: all of a file or a run, else the run's sample."""
-    if find_run(dataset) or Path(_plain(dataset)).is_file() or "=" in dataset.partition("?")[0]:
+    if find_run(dataset) or Path(split_options(dataset)[0]).is_file() or "=" in dataset.partition("?")[0]:
         return load_dataset_examples(dataset)
     return load_dataset_examples(dataset, split=run.split, limit=run.limit, seed=run.seed or 0)
 
 
 def generated_count(dataset: str, limit: int | None) -> int | None:
     """The most questions that a run of a generated data set asks; None for every other set, or where nothing says."""
-    if find_run(plain := _plain(str(dataset))):
+    if find_run(plain := split_options(str(dataset))[0]):
         return None
     found = find_dataset(plain)
     if found.dataset is None or found.file is not None:
@@ -235,9 +234,27 @@ def generated_count(dataset: str, limit: int | None) -> int | None:
     return limit or spec.default_limit if spec.generator else None
 
 
-def _plain(dataset: str) -> str:
-    """A data set's name without the options that every set has."""
-    return split_objectives(split_inject(dataset)[0])[0]
+def split_options(dataset: str) -> tuple[str, int, str]:
+    """A data set's name without the options of every set, and their values: `objectives`, else 1; `inject`, else "".
+
+    Raises `DataError`.
+    """
+    name, _, options = dataset.partition("?")
+    given, rest = dict[str, str](), list[str]()
+    for part in options.split("&") if options else ():
+        option, _, value = part.partition("=")
+        if option in given:
+            raise DataError(f"{dataset!r:.300}: {option} is given once; {INJECT}={ALL} asks with each kind of line")
+        if option in (OBJECTIVES, INJECT):
+            given[option] = value
+        else:
+            rest.append(part)
+    objectives, inject = given.get(OBJECTIVES, "1"), given.get(INJECT, "")
+    if objectives not in map(str, range(1, MOST_JOINED + 1)):
+        raise DataError(f"{dataset!r:.300}: objectives is given once, as a number from 1 to {MOST_JOINED}")
+    if INJECT in given and inject not in (*KINDS, ALL):
+        raise DataError(f"{dataset!r:.300}: {unknown(INJECT, inject, (*KINDS, ALL))}")
+    return (f"{name}?{'&'.join(rest)}" if rest or (not given and "?" in dataset) else name), int(objectives), inject
 
 
 def _spec(named: Named) -> DatasetSpec:

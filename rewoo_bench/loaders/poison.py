@@ -24,8 +24,6 @@ from pathlib import Path
 from random import Random
 from string import Template
 
-from rewoo_bench.errors import DataError, unknown
-from rewoo_bench.loaders.sampling import split_option
 from rewoo_bench.text.words import clean_title
 from rewoo_bench.tools import DocumentPages
 from rewoo_bench.types import Document, Example, GoldAction, Injection
@@ -36,18 +34,6 @@ ALL = "all"
 _LINES = Path(__file__).with_name("injections")
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 _SYLLABLES = 4
-
-
-def split_inject(dataset: str) -> tuple[str, str]:
-    """A data set's name without the option `inject`, and its value, empty where it isn't given. Raises `DataError`."""
-    name, given = split_option(dataset, INJECT)
-    if not given:
-        return name, ""
-    if len(given) > 1:
-        raise DataError(f"{dataset!r:.300}: {INJECT} is given once; {INJECT}={ALL} asks each question with each kind")
-    if given[0] not in (*KINDS, ALL):
-        raise DataError(f"{dataset!r:.300}: {unknown(INJECT, given[0], (*KINDS, ALL))}")
-    return name, given[0]
 
 
 def kinds_of(inject: str) -> tuple[str, ...]:

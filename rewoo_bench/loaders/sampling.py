@@ -147,31 +147,10 @@ def generated(
 
 
 OBJECTIVES = "objectives"
-_MOST_JOINED = 20
+MOST_JOINED = 20
 _MOST_LEFT_OUT = 100  # one after the other, each compared with all others
 _BAR = BETWEEN_ANSWERS.strip()  # in an answer it would make two of one
 _WithPages = tuple[Example, dict[str, str]]  # title -> text
-
-
-def split_option(dataset: str, option: str) -> tuple[str, list[str]]:
-    """A data set's name without an option that is of every data set, and the values that it is given."""
-    name, mark, options = dataset.partition("?")
-    parts = options.split("&") if mark else []
-    given = [part.partition("=")[2] for part in parts if part.partition("=")[0] == option]
-    if not given:
-        return dataset, []
-    rest = "&".join(part for part in parts if part.partition("=")[0] != option)
-    return f"{name}?{rest}" if rest else name, given
-
-
-def split_objectives(dataset: str) -> tuple[str, int]:
-    """A data set's name without the option `objectives`, and its value, which is 1 without it. Raises `DataError`."""
-    name, given = split_option(dataset, OBJECTIVES)
-    if not given:
-        return name, 1
-    if len(given) > 1 or given[0] not in map(str, range(1, _MOST_JOINED + 1)):
-        raise DataError(f"{dataset!r:.300}: objectives is given once, as a number from 1 to {_MOST_JOINED}")
-    return name, int(given[0])
 
 
 def join(examples: Iterable[Example], objectives: int, *, are_all: bool = True) -> Iterator[Example]:

@@ -114,7 +114,7 @@ def test_a_wrong_command_exits_with_2_and_an_incomplete_run_with_3(capsys: pytes
     assert command("gate", "now", "--update") == 2
     assert "give --baseline FILE" in capsys.readouterr().err
     assert command("gate", "now", "--baseline", "b.json", "--update", "--budgets", "budgets.toml") == 2
-    assert "--budgets is for judging, and --update judges nothing" in capsys.readouterr().err
+    assert "--update judges nothing: give it --baseline" in capsys.readouterr().err
     assert not Path("b.json").exists()
     Path("budgets.toml").write_text(BUDGETS.replace("sample", "hotpotqa"))
     assert command("gate", "now", "--budgets", "budgets.toml") == 2

@@ -42,16 +42,13 @@ def test_data_sets_are_completed() -> None:
     assert completed("run", "--dataset", "sam") == [*(("plain", name) for name in samples), ("file", "sam")]
 
 
-@pytest.mark.parametrize("flag", ["--model", "--planner-model", "--judge-model"])
-def test_models_are_completed(flag: str) -> None:
-    assert completed("run", flag, "or") == [("plain", "oracle")]
-    assert ("plain", "local/smollm2-135m") in completed("run", flag, "local/smol")
-    assert completed("run", flag, "rep") == [("plain", "replay/results/local/20261122-093000-rewoo")]
+def test_models_are_completed() -> None:
+    assert completed("run", "--model", "or") == [("plain", "oracle")]
+    assert ("plain", "local/smollm2-135m") in completed("run", "--planner-model", "local/smol")
+    assert completed("run", "--model", "rep") == [("plain", "replay/results/local/20261122-093000-rewoo")]
 
 
-@pytest.mark.parametrize(
-    "command", ["compare", "plot", "claims", "gate", "publish", "runs", "report", "show", "run --resume"]
-)
+@pytest.mark.parametrize("command", ["compare", "gate", "run --resume"])
 def test_runs_are_completed_as_folders(command: str) -> None:
     found = completed(*command.split(), "results/l")
     assert found == [("plain", "results/local/20261122-093000-rewoo"), ("dir", "results/l")]

@@ -124,13 +124,6 @@ async def test_what_is_neither_is_a_failed_call(
     assert str(failed.value).startswith(reason)
 
 
-async def test_an_endless_result_is_a_failed_call(called: Callable[[Callable[[], Any]], Any]) -> None:
-    endless: list[Any] = []
-    endless.append(endless)
-    with pytest.raises(ToolError, match="it returned list, expected text or JSON: Circular reference"):
-        await called(lambda: endless)
-
-
 @pytest.mark.parametrize(
     ("error", "text"),
     [

@@ -152,18 +152,6 @@ def test_an_oracle_that_does_not_know_the_tools_is_refused(name: str) -> None:
     assert "Glossary" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("dataset", "tools"),
-    [("sample", ("Search", "LLM")), ("sample-arithmetic", ("Calculator",))],
-)
-@pytest.mark.parametrize("name", ["react", "react-native", "rewoo"])
-def test_an_oracle_plays_beside_a_tool_that_it_does_not_need(name: str, dataset: str, tools: tuple[str, ...]) -> None:
-    tools = ("test_tools:Glossary", *tools)
-    (result,) = anyio.run(lambda: evaluate(dataset, name, model="oracle", questions=1, tools=tools))
-    assert result.score
-    assert result.score.exact_match
-
-
 class Term(BaseModel):
     term: str
 

@@ -103,16 +103,6 @@ def test_the_hops_of_the_sample_format_count_from_zero(tmp_path: Path) -> None:
     )
 
 
-def test_a_set_of_ones_own_needs_only_ids_questions_and_answers(tmp_path: Path) -> None:
-    row = {
-        "id": "1",
-        "question": "Where?",
-        "answers": ["Lund", " "],
-        "documents": [{"title": "Lund", "text": "A town."}],
-    }
-    assert only(tmp_path, [row]) == Example("1", "Where?", ("Lund",), (Document("Lund", "A town."),))
-
-
 def test_a_file_says_its_style_its_scoring_and_what_it_was(tmp_path: Path) -> None:
     found = load(tmp_path, [triviaqa_row(1), triviaqa_row(2)], "dev.jsonl.gz", limit=1, seed=3)
     assert (found.name, found.style, found.scoring, found.split) == ("dev", "trivia", "triviaqa", "file")

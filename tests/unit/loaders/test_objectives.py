@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.errors import DataError
-from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.loaders.sampling import join, split_objectives
+from rewoo_bench.loaders.load import load_dataset_examples, split_options
+from rewoo_bench.loaders.sampling import join
 from rewoo_bench.types import Document, Example, Hop
 
 
@@ -78,13 +78,13 @@ def test_each_question_is_in_one_task_at_most(pages: list[int], objectives: int)
 
 @pytest.mark.parametrize("wrong", ["0", "21", "x", "2&objectives=2"])
 def test_a_wrong_number_is_one_clear_line(wrong: str) -> None:
-    with pytest.raises(DataError, match="objectives is given once, as a number from 1 to 20"):
-        split_objectives(f"sample?objectives={wrong}")
+    with pytest.raises(DataError, match="objectives is given once"):
+        split_options(f"sample?objectives={wrong}")
 
 
 def test_other_options_stay_with_the_data_set() -> None:
-    assert split_objectives("chain?hops=2&objectives=3&width=2") == ("chain?hops=2&width=2", 3)
-    assert split_objectives("chain?hops=2") == ("chain?hops=2", 1)
+    assert split_options("chain?hops=2&objectives=3&inject=stop&width=2") == ("chain?hops=2&width=2", 3, "stop")
+    assert split_options("chain?hops=2") == ("chain?hops=2", 1, "")
     tasks = load_dataset_examples("chain?hops=3&objectives=3", limit=2, seed=1)
     assert tasks.name == "chain?hops=3&objectives=3"
     assert [len(task.chain) for task in tasks.examples] == [9, 9]

@@ -161,7 +161,7 @@ def test_claims_about_other_questions_leave_such_ones_out(tmp_path: Path) -> Non
             "chain?inject=cal",
             r"'cal', did you mean 'call'\? available: all, answer, argument, call, stop",
         ),
-        ("chain?inject=call&inject=stop", "inject is given once; inject=all asks each question with each kind"),
+        ("chain?inject=call&inject=stop", "inject is given once; inject=all asks with each kind"),
         ("sample-arithmetic?inject=call", "no question has chain and pages"),
     ],
 )

@@ -40,17 +40,12 @@ def plotted(run: Run, **arguments: Any) -> object:
 
 WRONG: dict[str, Callable[[Run], object]] = {
     "mode: expected 'exact', 'live' or None, got 'foo'": lambda run: gate(run, mode="foo"),
-    "max_increase: expected a share such as 0.02, got 'a'": lambda run: gate(run, max_increase="a"),
-    "budgets: expected a path, got 5": lambda run: gate(run, budgets=5),
     "run: expected the folder of a run, got 6": lambda run: rewoo_bench.publish(6, "out"),  # type: ignore[arg-type]
     "the column 'architecture' is missing": lambda run: rewoo_bench.summarise(pd.DataFrame()),
-    "the column 'run_id' is missing": lambda run: plotted(run, rows=pd.DataFrame()),
     "run: expected the path of a run's folder or of its parquet file, got None": lambda run: rewoo_bench.load(None),  # type: ignore[arg-type]
-    "no run given": lambda run: rewoo_bench.check_claims(),
     "exemplars: expected a style of exemplars such as 'multihop', got 5": lambda run: evaluated(
         dataset=EXAMPLES, exemplars=5
     ),
-    "scoring: expected the name of a scorer, got 5": lambda run: evaluated(dataset=EXAMPLES, scoring=5),
     "manifests: expected what rewoo_bench.manifests returns, or None, got 5": lambda run: rewoo_bench.compare(
         rewoo_bench.load(run),
         manifests=5,  # type: ignore[arg-type]
@@ -58,7 +53,6 @@ WRONG: dict[str, Callable[[Run], object]] = {
     "only: expected a list of names, got 'ratio'": lambda run: plotted(run, only="ratio"),
     "pair: expected two architectures, got ('rewoo',)": lambda run: plotted(run, pair=("rewoo",)),
     "answers: expected the gold answers, got 5": lambda run: rewoo_bench.score("a", 5),  # type: ignore[arg-type]
-    "dataset: expected a name or a path, got 5": lambda run: rewoo_bench.load_dataset(5),  # type: ignore[arg-type]
     "limit: expected a whole number or None, got 'a'": lambda run: rewoo_bench.load_dataset("sample", limit="a"),  # type: ignore[arg-type]
 }
 

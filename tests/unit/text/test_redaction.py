@@ -48,7 +48,6 @@ OWN_NAMES = [
     "gsk_customer_table_2023_with_a_long_name.csv",
     "pk_test_order_lines",
     "./my_set?key=order_1234&token=abc12345",
-    "rewoo?slot_tokens=100",
     "Basic economy, Bearer bonds of 2024",
 ]
 
@@ -82,7 +81,6 @@ def test_a_field_of_settings_that_is_named_like_a_secret_has_no_value() -> None:
 
 
 STAY = [
-    "What is the password: is it a word?",
     '{"max_tokens": 1000, "token": 5, "primary_key": "user_1234567", "eos_token": "</s1234567>"}',
     "Authorization: Bearer $TOKEN, password: <your password>, api_key={API_KEY_1}",
     "The author: born in 1912a3b4. Bearer: of news1234. Credentials: see abc12345. A token: a1b2c3d4e5",
