@@ -10,9 +10,9 @@ import click
 
 from rewoo_bench.cli.flag_types import as_share, run_folders
 from rewoo_bench.gate.check import ComparisonTerms, check_run, open_baseline
-from rewoo_bench.gate.verdict import verdict_markdown, verdict_text, write_output
+from rewoo_bench.gate.verdict import verdict_markdown, verdict_text
 from rewoo_bench.runs.manifest import MANIFEST, no_run
-from rewoo_bench.system.files import is_stream
+from rewoo_bench.system.files import is_stream, replaced
 from rewoo_bench.system.output import echo
 from rewoo_bench.text.words import counted
 
@@ -63,9 +63,11 @@ def gate_command(run: Path, budgets: Path | None, baseline: Path | None, update:
     verdict = check_run(run, budgets=budgets, baseline=baseline, terms=held, allow_incomplete=allow_incomplete)
     echo(verdict_text(verdict))
     if markdown is not None:
-        write_output(markdown, verdict_markdown(verdict), "--markdown")
+        with replaced(markdown) as written:
+            written.write(verdict_markdown(verdict).encode())
     elif os.environ.get(_SUMMARY):
-        write_output(Path(os.environ[_SUMMARY]), verdict_markdown(verdict), f"${_SUMMARY}", append=True)
+        with Path(os.environ[_SUMMARY]).open("a", encoding="utf-8") as summary:
+            summary.write(verdict_markdown(verdict))
     return verdict.code
 
 
@@ -77,7 +79,8 @@ def _update(run: Path, file: Path, exact: bool | None) -> None:
     text, before = content.text(), None
     with suppress(OSError):  # an unreadable file can be replaced
         before = file.read_text(encoding="utf-8", errors="replace") if not is_stream(file) else None
-    write_output(file, text, "--baseline")
+    with replaced(file) as written:
+        written.write(text.encode())
     changed = "unchanged" if before == text else "written" if before is None else "updated"
     lines = counted(sum(map(len, content.questions.values())), "row")
     costs = f"; of costs alone, since no answer of {' and '.join(content.unscored)} was scored" * bool(content.unscored)

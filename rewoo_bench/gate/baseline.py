@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.analysis.call_costs import read_calls
 from rewoo_bench.analysis.stats.paired import Floats
-from rewoo_bench.config.names import LOCAL, REPLAY, is_deterministic
+from rewoo_bench.config.names import file_name, is_deterministic
 from rewoo_bench.errors import DataError
 from rewoo_bench.gate.verdict import Group
 from rewoo_bench.runs.folder import CALLS_FILE
@@ -174,27 +174,21 @@ def baseline_of(run: str | Path, manifest: Manifest, rows: Rows, *, deterministi
     return Baseline(
         format=1,
         deterministic=is_deterministic(models) if deterministic is None else deterministic,
-        model=_plain(rows["model"][0]),
+        model=file_name(rows["model"][0]),
         dataset=DatasetFacts(**identity, source=source),
         corpus={"content_hash": manifest.corpus.content_hash} if manifest.corpus else None,
         models={
             role: {key: value for key, value in facts.items() if key not in LOOSE}
-            | {"name": _plain(str(facts.get("name")))}
+            | {"name": file_name(str(facts.get("name")))}
             for role, facts in manifest.models.items()
         },
         options={name: manifest.options.get(name) for name in BASELINE_OPTIONS},
-        prices=manifest.prices and {_plain(model): price for model, price in manifest.prices.items()},
+        prices=manifest.prices and {file_name(model): price for model, price in manifest.prices.items()},
         tokenizer=manifest.tokenizer,
         architectures=architectures,
         columns=list(BaselineLine._fields),
         questions=questions,
     )
-
-
-def _plain(name: str) -> str:
-    """A model's name without the folder of its file or recording."""
-    prefix = next((prefix for prefix in (REPLAY, LOCAL) if name.startswith(prefix)), None)
-    return f"{prefix}{Path(name).name}" if prefix else name
 
 
 def _held_by_a_cache(run: Path, manifest: Manifest, rows: Rows) -> Rows:

@@ -32,10 +32,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.analysis.pairs import PER_SOLVED
-from rewoo_bench.analysis.stats.paired import Interval, brackets
 from rewoo_bench.analysis.stats.solved import by_trials, flips, pass_hat
 from rewoo_bench.analysis.summary import per_solved_interval
-from rewoo_bench.analysis.summary_tables import UNDER_SOLVED
+from rewoo_bench.analysis.summary_tables import per_solved_text
 from rewoo_bench.config.specs import read_spec
 from rewoo_bench.errors import UsageError
 from rewoo_bench.gate.count_checks import ROUNDING
@@ -269,7 +268,8 @@ class _Checks:
             return self._check("budget", "fail", name, f"{name}: some rows have no score", None, limit)
         found = per_solved_interval(self._rows, metric)
         at = amount(metric, limit) + (", by the estimate alone" if math.isnan(found.low) else "")
-        check = self._bounded("budget", name, found.estimate, limit, _per_solved_text(found, metric), at)
+        shown = per_solved_text(found, ",.1f" if "tokens" in metric else ".3g")
+        check = self._bounded("budget", name, found.estimate, limit, shown, at)
         measured = found.estimate if math.isfinite(found.estimate) else None
         check = replace(check, measured=measured, oracle=self._oracle)
         if not self._oracle and found.low > limit:
@@ -303,12 +303,3 @@ def _if_sure(check: Check, few: str) -> Check:
         return check
     why = "an oracle's means nothing" if check.oracle else few
     return replace(check, status="warn", text=f"{check.text}; {why}")
-
-
-def _per_solved_text(found: Interval, metric: str) -> str:
-    """`958.6 [497.9, 8,177.9]`, `958.6 [under 15 solved]`."""
-    if math.isinf(found.estimate):
-        return f"none solved, so more than {amount(metric, found.low)}"
-    if math.isnan(found.low):
-        return f"{amount(metric, found.estimate)} [{UNDER_SOLVED}]"
-    return f"{amount(metric, found.estimate)} {brackets(found.low, found.high, lambda bound: amount(metric, bound))}"

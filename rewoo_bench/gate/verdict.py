@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from rewoo_bench.analysis.stats.paired import FEWEST
-from rewoo_bench.errors import UsageError
-from rewoo_bench.system.files import replaced
 from rewoo_bench.text.escaping import plain_markdown
 from rewoo_bench.text.tables import markdown_table, text_table
 from rewoo_bench.text.words import counted
@@ -281,16 +278,3 @@ def _room(check: Check) -> str:
     if check.kind == "accuracy":
         return f"{inside:+.3f}"
     return f"{inside / check.limit:.1%}" if check.limit else "-"
-
-
-def write_output(path: Path, content: str, flag: str, *, append: bool = False) -> None:
-    """A file that a flag or a setting names. Raises `UsageError` that names it."""
-    try:
-        if append:
-            with path.open("a", encoding="utf-8") as end:
-                end.write(content)
-            return
-        with replaced(path) as file:
-            file.write(content.encode())
-    except OSError as error:
-        raise UsageError(f"{flag}: can't write {str(path)!r}: {error.strerror or error}") from None

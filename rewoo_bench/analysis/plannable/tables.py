@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -207,21 +207,14 @@ def values_table(calls: pd.DataFrame) -> list[list[str]]:
 
 def calls_table(calls: pd.DataFrame) -> list[list[str]]:
     """A row for each of the conditions under which a call can be planned."""
-    one = np.ones(len(calls))
-    rows = [["tool calls", "number", "share [95% CI]"]]
-
-    def add(name: str, chosen: Sequence[bool] | pd.Series) -> None:
-        mask = np.asarray(chosen, dtype=float)
-        rows.append([name, f"{int(mask.sum()):,}", _shown(share(mask, one, calls["example_id"]))])
-
-    add("no value is derived", calls["values_plannable"])
+    masks = {"no value is derived": calls["values_plannable"]}
     for choice in CHOICES[1:]:
-        if (calls["choice"] == choice).any():
-            add(
-                f"chosen {choice}" if choice != "branch" else "chosen otherwise in another trial",
-                calls["choice"] == choice,
-            )
-    add("plannable: no derived value, and no result that made the agent choose it", calls["plannable"])
+        name = "chosen otherwise in another trial" if choice == "branch" else f"chosen {choice}"
+        masks |= {name: calls["choice"] == choice} if (calls["choice"] == choice).any() else {}
+    masks["plannable: no derived value, and no result that made the agent choose it"] = calls["plannable"]
+    rows = [["tool calls", "number", "share [95% CI]"]]
+    for name, mask in masks.items():
+        rows.append([name, f"{mask.sum():,}", _shown(share(mask, np.ones(len(calls)), calls["example_id"]))])
     return rows
 
 

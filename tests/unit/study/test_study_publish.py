@@ -23,7 +23,7 @@ from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.study.declaration import Cell, Outcome, Study, read_study
 from rewoo_bench.study.outcomes import Decided, StudyResults, read_results
-from rewoo_bench.study.publish import page_of, publish_study
+from rewoo_bench.study.publish import filled, page_of, publish_study
 from rewoo_bench.study.rounds import SessionChoices, run_study
 from rewoo_bench.study.tables import outcomes_table
 
@@ -193,63 +193,37 @@ def test_p_is_below_005_exactly_where_the_interval_leaves_the_null_out() -> None
     assert seen == {True, False}
 
 
-def test_the_page_has_its_places_filled_in(made: tuple[Study, Path], tmp_path: Path) -> None:
-    study, folder = made
-    results = read_results(study, folder)
-    page = study.file.with_name("page.md")
-    numbers = "{{tokens/sample/oracle}} (about {{about tokens/sample/oracle}}, n = {{n tokens/sample/oracle}})"
-    page.write_text(f"{{{{title}}}}: {numbers}\n\n{{{{table outcomes}}}}\n")
-    try:
-        text = page_of(results, folder)
-        figure = results.figures["tokens/sample/oracle"]
-        assert text.removeprefix("<!-- made by rewoo-bench study publish -->\n\n").startswith(
-            f"A study: {figure.text} (about {two_digits(figure.estimate)}, n = 12)\n\n| outcome |"
-        )
-        page.write_text("{{tokens/sample/orakel}}")
-        with pytest.raises(SpecError, match=r"unknown figure; did you mean 'tokens/sample/oracle'") as refused:
-            page_of(results, folder)
-        assert len(str(refused.value)) < 400
-        page.write_text("{{table means twise}}")
+def test_a_page_has_its_places_filled_in(made: tuple[Study, Path], results: StudyResults) -> None:
+    folder, figures = made[1], results.figures
+    place, name = partial(filled, results, folder, path=Path("page.md")), "tokens/sample/oracle"
+    numbers = place(f"{{{{title}}}}: {{{{{name}}}}} (about {{{{about {name}}}}}, n = {{{{n {name}}}}})")
+    assert numbers == f"A study: {figures[name].text} (about {two_digits(figures[name].estimate)}, n = 12)"
+    assert place("{{reached tokens/sample/oracle}}").startswith("12 of ")
+    assert place("{{table outcomes}}").startswith("| outcome |")
+    assert "| sample | cot | 4 |" in place("{{table means twice}}")
+    run = r"map-chain-oracle-hops=\d-objectives=1/react / rewoo"
+    for price in ("openai", "none"):
+        ends = [each.estimate for name, each in figures.items() if re.fullmatch(rf"{run}/{price}(, .* before)?", name)]
+        assert len(ends) == 10  # 2 runs with 0, 512, 1,024, 2,048 and 4,096 tokens before
+        assert place(f"{{{{range map {price}}}}}") == f"{min(ends):.2f} to {max(ends):.2f}"
+    assert place("{{range map none react / rewoo}}") == place("{{range map,map none}}")
+    rows = load(folder / "main-sample-oracle")
+    calls, tokens = (50 * rows[name].sum() / 12 for name in ("llm_calls", "total_tokens"))
+    asking = place("{{asking 50 main}}")
+    assert asking.startswith(f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and $")
+    with pytest.raises(SpecError, match=r"page.md: .*: unknown figure; did you mean 'tokens/sample/oracle'"):
+        place("{{tokens/sample/orakel}}")
+    for wrong in ("{{table means twise}}", "{{range map deepsick}}"):
         with pytest.raises(SpecError, match="unknown figure"):
-            page_of(results, folder)
-        page.write_text(
-            "{{range map openai}}; {{range map,map none}}; {{range map none react / rewoo}}; "
-            "{{reached tokens/sample/oracle}}\n{{asking 50 main}}\n{{table means twice}}"
-        )
-        text = page_of(results, folder)
-        assert "| sample | cot | 4 |" in text
-        figures = results.figures
-        ends = [
-            [
-                each.estimate
-                for name, each in figures.items()
-                if re.fullmatch(rf"map-chain-oracle-hops=\d-objectives=1/react / rewoo/{price}(, .* before)?", name)
-            ]
-            for price in ("openai", "none")
-        ]
-        assert [len(each) for each in ends] == [10, 10]  # 2 runs with 0, 512, 1,024, 2,048 and 4,096 tokens before
-        openai, none = (f"{min(each):.2f} to {max(each):.2f}" for each in ends)
-        assert text.partition("\n\n")[2].startswith(f"{openai}; {none}; {none}; 12 of ")
-        rows = load(folder / "main-sample-oracle")
-        calls, tokens = (50 * rows[name].sum() / 12 for name in ("llm_calls", "total_tokens"))
-        assert f"{calls:,.0f} model calls, {tokens / 1e6:.2f} million tokens and $" in text
-        page.write_text("{{range map deepsick}}")
-        with pytest.raises(SpecError, match="range map deepsick"):
-            page_of(results, folder)
-    finally:
-        page.unlink()
+            place(wrong)
 
 
 def test_a_place_of_runs_that_arent_there_says_so(made: tuple[Study, Path], tmp_path: Path) -> None:
     study, folder = made
     shutil.copytree(folder / "short-sample-oracle", tmp_path / "short-sample-oracle")
-    page = study.file.with_name("page.md")
-    page.write_text("{{verdict tokens/sample/oracle}} {{range pages openai}} {{asking 50 main}} {{model oracle}}")
-    try:
-        filled = page_of(read_results(study, tmp_path), tmp_path).partition("\n\n")[2]
-    finally:
-        page.unlink()
-    assert filled == "(not known) (not known) (not known) oracle\n"
+    text = "{{verdict tokens/sample/oracle}} {{range pages openai}} {{asking 50 main}} {{model oracle}}"
+    found = filled(read_results(study, tmp_path), tmp_path, text, Path("page.md"))
+    assert found == "(not known) (not known) (not known) oracle"
 
 
 @pytest.mark.slow
