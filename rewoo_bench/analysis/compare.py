@@ -148,16 +148,6 @@ def _priced_columns(prices: Sequence[Pricing]) -> dict[str, Floats]:
     return found
 
 
-def _even_price(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> float:
-    """The price of cached input at which two architectures cost the same; NaN where they do at none from 0 to 1.
-
-    Of each what is paid for everything else, and the cached tokens, on the same questions; both in units of input.
-    """
-    (paid_a, cached_a), (paid_b, cached_b) = ([float(values.sum()) for values in side] for side in (a, b))
-    price = (paid_b - paid_a) / (cached_a - cached_b) if cached_a != cached_b else math.nan
-    return price if 0 <= price <= 1 else math.nan
-
-
 def _under(
     dataset: str, price: Pricing, systems: Mapping[str, Rows], sides: Sequence[tuple[str, str]], of_done: Set[str]
 ) -> Under:
@@ -178,8 +168,11 @@ def _under(
             continue
         ratio, even_at = ratio_of_means(usd[a][both], usd[b][both], clusters=questions[a][both]), math.nan
         if tariff and tariff.input:
-            paid = {side: (usd[side] - cached[side] * tariff.cache_read) / tariff.input for side in (a, b)}
-            even_at = _even_price((paid[a][both], cached[a][both]), (paid[b][both], cached[b][both]))
+            of_cached = {side: float(cached[side][both].sum()) for side in (a, b)}
+            rest = {side: float(usd[side][both].sum()) - of_cached[side] * tariff.cache_read for side in (a, b)}
+            fewer = of_cached[a] - of_cached[b]
+            at = (rest[b] - rest[a]) / tariff.input / fewer if fewer else math.nan
+            even_at = at if 0 <= at <= 1 else math.nan
         pairs.append(PairUnder(a, b, ratio, even_at))
     return Under(
         dataset,

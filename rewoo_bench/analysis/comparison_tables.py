@@ -36,7 +36,6 @@ from rewoo_bench.config.names import score_name
 from rewoo_bench.text.escaping import latex, plain_line, plain_markdown
 from rewoo_bench.text.json_text import with_finite_numbers
 from rewoo_bench.text.tables import csv_text, markdown_table, text_table
-from rewoo_bench.text.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -415,7 +414,8 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append("; ".join(filter(None, [f"{each.asked}: {each.under}", each.note, *own])))
     if comparison.under:
         lines.append(f"{EVEN_AT}: the price of cached input, by that of input, at which both would cost the same")
-    lines += _of_done(comparison.pairs)
+    if any(pair.done is not None and pair.done != (pair.rows, pair.rows) for pair in comparison.pairs):
+        lines.append("ratios are of the tasks that both did; n says how many")
     lines += count_notes(each.summary for each in comparison.systems)
     if DETECTABLE in cells:
         lines.append(f"{DETECTABLE}: a difference that four of five such comparisons would show")
@@ -423,15 +423,3 @@ def notes(comparison: Comparison) -> list[str]:
         size = " or ".join(map(str, sorted({max(pair.tests, 1) for pair in comparison.pairs})))
         lines.append(f"p: adjusted for {size} tests (Holm); how it is made: results/statistics.md")
     return lines
-
-
-def _of_done(pairs: Sequence[Pair]) -> list[str]:
-    """How many questions ratios are of, in a world that an oracle acts in, where that isn't all."""
-    some = dict[str, str]()
-    for pair in pairs:
-        n = next((effect.interval.n for effect in pair.figures if effect.measure == "total_tokens"), 0)
-        if pair.done is not None and 0 < n < pair.questions:
-            some[f"{pair.b} / {pair.a}"] = f"the {n:,} of {counted(pair.questions, 'question')} that both did"
-    if len(some) == len(pairs) and len(set(some.values())) == 1:
-        return [f"ratios are of {next(iter(some.values()))}"]
-    return [f"ratios of {name} are of {of}" for name, of in some.items()]

@@ -51,8 +51,6 @@ class Summary:
     """Rows that ended with an answer, right or wrong."""
     failed: int
     """Rows that the infrastructure failed: they are in no mean."""
-    reasoning_truncated: int
-    """Rows that ended because a reply was cut while the model was still thinking: no answer, and so wrong."""
     not_answered: dict[str, int]
     """Stop reason -> rows, of those that ended without an answer."""
     exact_match: Interval
@@ -162,7 +160,6 @@ def _summary(rows: Rows, manifests: Manifests) -> Summary:
         answered=stops["answered"],
         failed=int(rows.failed.sum()),
         unmetered=int(unmetered.sum()),
-        reasoning_truncated=stops["reasoning_truncated"],
         not_answered={reason: count for reason, count in stops.items() if ended_unanswered(reason)},
         exact_match=_score(metered, "exact_match", binary=True),
         f1=_score(metered, "f1"),

@@ -155,7 +155,7 @@ def _notes(outcome: Outcome, rows: Rows, manifest: Manifest, summaries: Sequence
     if reasons:
         listed = f"rewoo-bench show {shlex.quote(str(outcome.folder))} --unanswered lists them"
         yield f"ended without an answer: {'; '.join(reasons)}; {listed}"
-    if cut := sum(each.reasoning_truncated for each in summaries):
+    if cut := sum(each.not_answered.get("reasoning_truncated", 0) for each in summaries):
         yield f"{cut} were cut while the model was thinking: raise --reply-tokens"
     verdicts = rows["judged_correct"][rows["stop_reason"] != "error"]  # a question that failed isn't judged
     judge = manifest.options.get("judge_model")

@@ -96,14 +96,11 @@ def read_page(
 
 def live_page(address: str) -> tuple[str, str]:
     """The page without data, which it fetches from `address`, and its policy (for the header)."""
-    without_script = "<p>This page shows its tables with JavaScript.</p>"
-    start, end, policy = _frame(
-        "rewoo_bench", f' data-live="{escape(address)}"', without_script, "connect-src 'self'; "
-    )
+    start, end, policy = _frame("rewoo_bench", f' data-live="{escape(address)}"', "connect-src 'self'; ")
     return start + end, policy
 
 
-def _frame(title: str, attributes: str, without_script: str, more: str = "") -> tuple[str, str, str]:
+def _frame(title: str, attributes: str = "", more: str = "") -> tuple[str, str, str]:
     """What is before and after the page's data, and its policy, with `more` in it."""
     script, style = ((BUNDLE / name).read_text(encoding="utf-8") for name in ("report.js", "report.css"))
     script_hash, style_hash = (b64encode(sha256(each.encode()).digest()).decode() for each in (script, style))
@@ -123,7 +120,7 @@ def _frame(title: str, attributes: str, without_script: str, more: str = "") -> 
 <style>{style}</style>
 </head>
 <body>
-<div id="app"{attributes}><noscript>{without_script}</noscript></div>
+<div id="app"{attributes}><noscript><p>This page shows its tables with JavaScript.</p></noscript></div>
 """
     return start, f"<script>{script}</script>\n</body>\n</html>\n", policy
 
@@ -131,17 +128,7 @@ def _frame(title: str, attributes: str, without_script: str, more: str = "") -> 
 def _parts(head: dict[str, Any], table: QuestionTable, question: Callable[[int], dict[str, Any]]) -> Iterator[bytes]:
     """The page, piece by piece."""
 
-    def row(cells: Sequence[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
-
-    # For a reader without JavaScript: the title, the summary's table and what each pair comes to.
-    cells = head["table"] or {"head": [], "rows": []}
-    lines = [row(cells["head"], "th"), *(row(each, "td") for each in cells["rows"])]
-    sentences = [each["text"] for each in head["sentences"]]
-    sentences += [line for each in head["planned"] for line in each["sentences"]]
-    said = (f"<p>{escape(line)}</p>" for line in (*sentences, *head["notes"]) if line)
-    plain = f"<h1>{escape(str(head['title']))}</h1><table>{''.join(lines)}</table>{''.join(said)}"
-    start, end, _ = _frame(str(head["title"]), "", f"{plain}<p>This page shows the rest with JavaScript.</p>")
+    start, end, _ = _frame(str(head["title"]))
     yield start.encode("utf-8", "replace")
     # JSON that can stand in a script element: no `<` begins a tag, and no line separator ends a line.
     overview = json.dumps(head, ensure_ascii=True, default=str).replace("<", "\\u003c").replace("&", "\\u0026")

@@ -66,14 +66,6 @@ def test_the_terminal_marks_the_step_that_changed_something(
     assert [line for line in lines if re.match(r"E\d |1\.\d ", line)] == plan + loop
 
 
-def test_an_oracle_in_a_world_has_no_mark_in_the_list_of_runs(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["runs", str(run)])
-    listed = capsys.readouterr().out
-    assert "rewoo 1.00 " in listed
-    assert "means nothing" not in listed
-
-
 @contextmanager
 def opened(page: Path, **settings: Any) -> Iterator[Any]:
     """The page of the task in a browser with the network off."""

@@ -137,16 +137,6 @@ def test_a_question_stays_the_same_while_others_are_finished_before_it(
     assert step["argument"] in browser_page.locator(".trajectories").inner_text()
 
 
-def test_another_question_does_not_keep_the_trajectories_of_the_last_one(golden: View, browser_page: Any) -> None:
-    browser_page.goto(f"{golden.address}run/finished/")
-    browser_page.locator(".line a").first.click()
-    browser_page.wait_for_selector(".trajectories")
-    browser_page.route("**/question?*", lambda route: route.abort())
-    browser_page.keyboard.press("j")
-    browser_page.wait_for_selector("[role=alert]")
-    assert browser_page.locator(".trajectories").count() == 0
-
-
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [

@@ -7,14 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
-from command_runs import new, quiet
+from command_runs import quiet
 from priced_runs import costs, sheet
 
 import rewoo_bench
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.types import CallCost, Completion, Usage
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.anyio]
@@ -94,20 +93,3 @@ def test_a_published_copy_has_the_dollars_of_its_run(chain: Path) -> None:
     rewoo_bench.publish(chain, "copy")
     first, copy = (rewoo_bench.compare(run, prices="openai,anthropic-5m").under for run in (chain, "copy"))
     assert first == copy
-
-
-def test_a_replay_is_priced_as_its_recording(server: ModelServer, capfd: pytest.CaptureFixture[str]) -> None:
-    assert new(server, "--out", "recorded") == 0
-    assert quiet("--arch", "direct,cot", "-n", 4, "--model", "replay/recorded", "--out", "again") == 0
-    capfd.readouterr()
-    assert compared("again", "--prices", "deepseek") == 0
-    assert "DeepSeek's rule" in capfd.readouterr().out
-
-
-@pytest.mark.by_day(3)
-@pytest.mark.parametrize("price", ["openai", "anthropic", "gemini", "google", "mistral", "openai:gpt-4o", "sheet.toml"])
-def test_a_price_is_a_short_name_a_sheet_a_model_of_it_or_a_file(chain: Path, price: str) -> None:
-    sheet(Path(), CACHED.format(kind="automatic"))
-    with pytest.raises(SystemExit) as ended:
-        main(["compare", str(chain), "--prices", price])
-    assert ended.value.code == 0

@@ -69,19 +69,6 @@ def test_it_opens_from_a_file_without_a_request_or_an_error(browser: Any, run: P
         assert opened.console == []
 
 
-def test_each_trial_has_a_row_of_its_own(browser: Any, tmp_path: Path) -> None:
-    arguments = ["--arch", "rewoo", "--model", "oracle", "-n", "4", "--trials", "2", "--no-progress"]
-    program = [sys.executable, "-m", "rewoo_bench", "run"]
-    subprocess.run([*program, *arguments, "--out", str(tmp_path / "run")], check=True, capture_output=True)
-    with Opened(browser, tmp_path / "run" / "report.html") as opened:
-        opened.page.locator("summary", has_text="Each trial by itself").click()
-        table = opened.page.locator(".means", has_text="trial 0")
-        assert table.locator("caption").inner_text().startswith("Each trial by itself")
-        names = ["rewoo, trial 0", "rewoo, trial 1", "rewoo, mean", "rewoo, spread"]
-        assert table.locator("tbody th").all_inner_texts() == names
-        assert opened.console == []
-
-
 def test_the_filters_count_what_compare_counts(browser: Any, run: Path) -> None:
     pair = next(pair for pair in compare(load(run)).pairs if (pair.a, pair.b) == ("rewoo", "react"))
     discordant = pair["exact_match"].discordant

@@ -71,20 +71,6 @@ def test_the_questions_that_a_run_says_ended_without_an_answer_are_listed(
     assert show(capsys, str(tmp_path), "--unanswered", "--arch", "rewoo")[2] == "no question fits\n"
 
 
-def test_a_part_of_the_text_finds_a_question(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = show(capsys, str(GOLDEN), "barber of seville", "--arch", "rewoo")
-    assert code == 0
-    assert "William Tell" in out
-
-
-def test_a_number_is_the_place_of_a_question(capsys: pytest.CaptureFixture[str]) -> None:
-    ids = [line.split()[3] for line in show(capsys, str(GOLDEN))[2].splitlines()[1:]]
-    for place, id_ in enumerate(ids, 1):
-        assert show(capsys, str(GOLDEN), "-n", str(place))[1] == show(capsys, str(GOLDEN), id_)[1]
-    code, _, err = show(capsys, str(GOLDEN), "-n", "999")
-    assert (code, f"has {len(load(GOLDEN)['example_id'].unique())} questions to choose from" in err) == (2, True)
-
-
 def test_the_last_lines_say_at_which_price_dollars_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,16 +156,6 @@ def test_the_answer_of_a_published_run_is_that_of_its_row(capsys: pytest.Capture
     assert f"answer  {answered.prediction.split()[0]}" in shown
 
 
-def test_why_a_plan_was_rejected_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "run")
-    arguments = ["--arch", "rewoo?max_steps=2", "--model", "oracle", "-n", "2", "--no-progress", "--no-report"]
-    with pytest.raises(SystemExit):
-        main(["run", *arguments, "--out", out])
-    capsys.readouterr()
-    _, shown, _ = show(capsys, out, "--random", "2")
-    assert "at most 2 are allowed" in " ".join(shown.split())
-
-
 def test_an_agents_log_and_the_gateways_notes_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(GOLDEN, run)
@@ -212,27 +188,6 @@ def test_without_a_question_the_first_ones_are_named(capsys: pytest.CaptureFixtu
     assert code == 2
     assert "name a QUESTION" in err
     assert f"rewoo-bench show {GOLDEN} {row['example_id']}   # {row['question'][:20]}" in err
-
-
-def test_a_question_of_several_trials_is_named_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit):
-        main(["run", "--arch", "rewoo", "--model", "oracle", "-n", "2", "--trials", "3", "--out", str(tmp_path / "run"),
-              "--no-report", "--no-progress"])  # fmt: skip
-    capsys.readouterr()
-    named = [line.split()[3] for line in show(capsys, str(tmp_path / "run"))[2].splitlines()[1:]]
-    assert named == load(tmp_path / "run")["example_id"].unique().tolist()
-
-
-def test_an_id_within_the_id_of_a_joined_task_finds_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(GOLDEN, run)
-    table = pq.read_table(run / "questions.parquet")
-    ids = pa.array([f"a+{each}+b" for each in table["example_id"].to_pylist()], table.schema.field("example_id").type)
-    table = table.set_column(table.schema.names.index("example_id"), "example_id", ids)
-    pq.write_table(table, run / "questions.parquet")
-    code, out, _ = show(capsys, str(run), "sample-028", "--arch", "direct")
-    assert code == 0
-    assert "a+sample-028+b" in out
 
 
 def test_programs_stand_before_the_calls_that_they_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

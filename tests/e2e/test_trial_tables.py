@@ -83,12 +83,3 @@ def test_the_report_has_them(tmp_path: Path) -> None:
     assert shown["caption"].lower() == OF_TRIALS.lower()
     assert shown["head"] == ["system", *HEAD]
     assert [(row[0], row[3]) for row in shown["rows"]] == list(zip(NAMES, tokens("here"), strict=True))
-
-
-def test_a_run_of_one_trial_has_none(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(*ASKED, "--no-progress", "--out", "here") == 0
-    assert OF_TRIALS not in capfd.readouterr().out + said(capfd, "compare", "here")
-    assert overview(tmp_path / "here" / "report.html")["trials"] is None
-    assert "trials" not in json.loads(said(capfd, "compare", "here", "--format", "json"))
-    assert quiet(*ASKED, "--out", "json", "--json") == 0
-    assert "trials" not in json.loads(capfd.readouterr().out)

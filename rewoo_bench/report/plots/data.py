@@ -28,7 +28,6 @@ from rewoo_bench.runs.comparability import unfinished
 from rewoo_bench.runs.folder import CALLS_FILE, load, manifests, read_table
 from rewoo_bench.runs.manifest import Manifests
 from rewoo_bench.runs.rows import (
-    UNMETERED,
     Rows,
     check_columns,
     left_out,
@@ -102,11 +101,7 @@ class PlotData:
         """Without failed and unmetered rows; `facts` gives their number. Raises `NothingToDraw` where that is all."""
         mask = left_out(self.rows)
         if mask.all():
-            unmetered = Rows(self.rows).flagged(UNMETERED).any()
-            why = ", or they are without a metered model call" if unmetered else ""
-            raise NothingToDraw(
-                f"needs questions that were answered; the infrastructure failed all {len(self.rows):,} rows{why}"
-            )
+            raise NothingToDraw(f"needs questions that count; all {len(self.rows):,} rows failed or were unmetered")
         return replace(self.only(self.rows[~mask]), failed=self.rows[mask])
 
     def option(self, name: str, default: Any) -> pd.Series[Any]:
@@ -139,8 +134,7 @@ class PlotData:
         if self.failed is not None:
             own = self.rows[_WHAT_RAN].drop_duplicates().astype(str)
             lost = self.counts(self.failed.astype(dict.fromkeys(_WHAT_RAN, str)).merge(own, on=_WHAT_RAN))
-            unmetered = " or without a metered model call" if Rows(self.failed).flagged(UNMETERED).any() else ""
-            questions += f" (left out, failed by the infrastructure{unmetered}: {lost})" if lost else ""
+            questions += f" (left out, failed or unmetered: {lost})" if lost else ""
         return " · ".join(filter(None, (questions, self.model, self.dataset, " to ".join(ends))))
 
     def counts(self, rows: pd.DataFrame) -> str:

@@ -47,18 +47,16 @@ def draw(
     *,
     only: Sequence[str] = (),
     pair: tuple[str, str] = ("react", "rewoo"),
-    on_skip: Callable[[str, str], None] | None = None,
+    on_skip: Callable[[str, str], object] = lambda name, reason: None,
 ) -> Iterator[tuple[str, Picture]]:
     """The figures (those in `only`, or all) with their names, one for each data set and model.
 
     `pair` are the architectures that `ratio` compares, the loop by the plan. `on_skip` is called with the name of a
-    figure that can't be drawn and the reason. Without it, a figure in `only` that can't be drawn at all raises
-    `NothingToDraw`. Raises `UsageError` for an unknown name.
+    figure that can't be drawn and the reason. Raises `UsageError` for an unknown name.
     """
     check_known("figure", only, FIGURES)
     pair = way_round(*reversed(pair))[::-1]
     for name in only or FIGURES:
-        reasons: dict[str, str] = {}
         parts = list(data.split(faults=name == "failure", by_dataset=name != "paper"))
         models = len({part.model for part in parts}) > 1
         datasets = name != "paper" and len({part.dataset for part in parts}) > 1
@@ -68,11 +66,7 @@ def draw(
                 try:
                     yield own_name, FIGURES[name](part.counted(), pair)
                 except NothingToDraw as reason:
-                    reasons[own_name] = str(reason)
-                    if on_skip:
-                        on_skip(own_name, str(reason))
-        if on_skip is None and name in only and len(reasons) == len(parts):
-            raise NothingToDraw("; ".join(f"{own_name}: {text}" for own_name, text in reasons.items()))
+                    on_skip(own_name, str(reason))
 
 
 def slug(text: str) -> str:

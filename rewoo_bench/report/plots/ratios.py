@@ -249,12 +249,9 @@ def paper(data: PlotData, pair: tuple[str, str]) -> Picture:
     parts = {key: data.only(data.rows[(format_of_rows == key).to_numpy(dtype=bool)]) for key in there}
     ours = {key: part for key, part in parts.items() if set(part.architectures) & set(METHODS)}
     if not ours:
-        names, theirs = ", ".join(METHODS), " and ".join(table[key]["name"] for key in there)
-        if theirs:
-            names, has = f"{', '.join(METHODS[:-1])} or {METHODS[-1]}", ", ".join(data.architectures)
-            raise NothingToDraw(f"needs {names} without options; the runs on {theirs} have {has}")
-        wanted = " or ".join(block["name"] for block in table.values())
-        raise NothingToDraw(f"needs run folders of {names} on {wanted}; these are of {data.dataset}")
+        wanted = f"{', '.join(METHODS)} on {' or '.join(block['name'] for block in table.values())}"
+        has = f"{', '.join(data.architectures)} on {data.dataset}"
+        raise NothingToDraw(f"needs run folders of {wanted}, without options; these are of {has}")
     figure, panels = style.sheet(len(ours), 2, 2.2 + 2.3 * len(ours), squeeze=False, sharex="col", sharey=True)
     for (left, right), (key, part) in zip(panels, ours.items(), strict=True):
         part.check_once()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from comparison_rows import A, B, frame, small, system, twice, write
 import rewoo_bench
 from rewoo_bench.analysis.compare import compare
 from rewoo_bench.analysis.comparison_tables import Comparison
-from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
 from rewoo_bench.runs.folder import load, manifests
 
@@ -108,12 +106,6 @@ def test_a_baseline_that_may_be_two_is_asked_about() -> None:
         compare(twice(), baseline="rewoo")
 
 
-def test_one_system_has_no_pairs() -> None:
-    comparison = compare(frame(system()))
-    assert (labels(comparison), comparison.pairs) == (["rewoo"], ())
-    assert "Holm" not in str(comparison)
-
-
 def test_what_the_infrastructure_failed_leaves_the_pairs_of_every_figure() -> None:
     (pair,) = compare(frame(system(matches="11-100"), system("react", "1-0100"))).pairs
     assert (pair.questions, pair.left_out) == (6, 2)
@@ -187,16 +179,6 @@ def test_data_sets_are_compared_each_for_itself() -> None:
     assert f"p: adjusted for {alone.tests} tests (Holm)" in str(comparison)
     with pytest.raises(UsageError, match="only 'rewoo' ran on the data set 'sample', the others on 'hotpotqa'"):
         compare(frame(system(), system("react", dataset="hotpotqa", run_id=B)))
-
-
-def test_the_command_compares_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    runs = [str(write(tmp_path / "a")), str(write(tmp_path / "b", B, architecture="react", tokens=2600))]
-    with pytest.raises(SystemExit) as done:
-        main(["compare", *runs, "--format", "json"])
-    out, err = capfd.readouterr()
-    assert (done.value.code, err) == (0, "")
-    assert json.loads(out)["pairs"][0]["b"] == "react"
-    assert list(manifests(runs[0], tmp_path / "b" / "questions.parquet")) == [A, B]
 
 
 def test_a_pair_across_forms_says_what_one_side_carries() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
-from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost, estimate, requests, said_of, tie
+from rewoo_bench.analysis.law import DESIGNS, Design, Sizes, Task, cost, estimate, requests, tie
 from rewoo_bench.analysis.verdict import two_digits
 from rewoo_bench.config.price_sheets import Tariff, named_tariff
 from rewoo_bench.errors import UsageError
@@ -129,16 +129,6 @@ def test_an_estimate_names_the_cheapest_design_of_its_table(shape: dict[str, Any
     assert found.sentence.startswith(f"{cheapest} is cheapest, at about ${two_digits(dollars.min())} for 1,000 tasks")
     assert f" to {two_digits(dollars.max() / dollars.min())} times as much; {most} costs the most." in found.sentence
     assert found.prices == "gpt-5-mini's prices under OpenAI's rule"
-
-
-def test_an_estimate_says_what_costs_about_the_same() -> None:
-    several: dict[Design, float] = {"loop": 1.0, "plan": 1.01, "plan-unread": 1.02, "code": 0.99}
-    assert said_of(several) == (
-        "rewoo-code?max_exemplars=0 is cheapest, at about $990 for 1,000 tasks; react-native, rewoo-json and "
-        "rewoo-json?solver_evidence=unread cost about the same."
-    )
-    assert said_of({"loop": 1.0, "plan": 2.0}).endswith(" 1,000 tasks. rewoo-json costs about 2.0 times as much.")
-    assert said_of({"loop": 1.0, "plan": 2.0, "code": 2.0}).endswith(" The others cost about 2.0 times as much.")
 
 
 @pytest.mark.parametrize("pages", ["results=value", "words=120"])

@@ -50,12 +50,6 @@ def test_a_comparison_has_no_word_of_exact_match_in_a_world() -> None:
     assert before.pairs[0].figures == comparison.pairs[0].figures
 
 
-def test_the_score_has_its_old_name_where_one_of_the_runs_is_no_world() -> None:
-    assert not compare(BOTH).pairs[0].checked  # without manifests nobody knows
-    (heads, *_), *_ = (table.cells for table in tables(compare(BOTH)))
-    assert "EM" in heads
-
-
 @pytest.mark.parametrize(
     ("manifests", "said", "unsaid"), [(WORLD, CAN_DO, MEANS_NOTHING), (OTHER, MEANS_NOTHING, CAN_DO)]
 )

@@ -96,12 +96,6 @@ def test_failures_are_shown() -> None:
     assert shown[1].splitlines()[1].split()[:2] == ["rewoo", "1"]  # n leaves it out
 
 
-def test_a_run_that_only_failed_is_shown() -> None:
-    shown = summary_table(summaries_of(frame(row(**FAILED, usage_source=None, cost_usd=None))))
-    assert shown.split("\n\n")[1].splitlines()[1] == "rewoo         0  not scored         0  not scored"
-    assert "nan" not in shown
-
-
 def test_an_unknown_price_is_unknown_and_never_nothing() -> None:
     rows = frame(row(), row(example_id="q1", cost_usd=None))
     assert one(rows).cost_usd is None
@@ -171,18 +165,6 @@ def test_the_share_of_a_tasks_questions_is_shown_where_tasks_have_several() -> N
     assert (figures["estimate"] == 0.5).all()
 
 
-def test_a_table_fits_80_columns_whatever_its_questions_ended_with() -> None:
-    reasons = ["answered", "step_limit", "invalid_plan", "unparsable"]
-    rows = [
-        row(architecture=architecture, example_id=f"q{i}", stop_reason=reason, input_tokens=12_345)
-        for architecture in ("rewoo-react", "plan-execute")
-        for i, reason in enumerate(reasons)
-    ]
-    shown = summary_table(summaries_of(frame(*rows)))
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "step_limit  invalid_plan  unparsable" in shown
-
-
 def test_what_a_solved_question_costs_has_an_interval_and_stands_in_80_columns() -> None:
     rows = frame(*(row(example_id=f"q{i}", exact_match=i < 15, total_tokens=150) for i in range(20)))
     found = one(rows).tokens_per_solved
@@ -241,9 +223,3 @@ def test_the_table_has_the_share_of_questions_in_loops() -> None:
     assert re.search(r"architecture .*  in loops\nrewoo .*     25.0%\n", shown)
     assert "in loops: questions that ended in steps that repeat themselves" in shown.splitlines()
     assert "loops" not in summary_table([one(frame(*straight))])
-
-
-def test_rows_that_know_no_loops_are_in_no_share_of_them() -> None:
-    summary = one(frame(row(**LOOP), row(example_id="q1", loop_tokens=None)))
-    assert (summary.loop_share, summary.loop_token_share) == (1.0, 0.5)
-    assert one(frame(row())).loop_share != one(frame(row())).loop_share  # NaN

@@ -97,12 +97,6 @@ def test_every_table_of_a_run_with_trials_has_them(tmp_path: Path) -> None:
     assert math.isnan(pair["pass^3"].p_holm)  # exploratory
 
 
-def test_a_run_of_one_trial_has_none(tmp_path: Path) -> None:
-    rows = load(bench("direct,cot", out=tmp_path / "run", questions=5).folder)
-    assert all(not summary.passes and not summary.flips.n for summary in summaries_of(rows))
-    assert "pass^" not in str(compare(rows))
-
-
 def test_the_gate_limits_them(tmp_path: Path) -> None:
     rows = with_flips(load(bench("direct", out=tmp_path / "run", questions=5, trials=2).folder))
     rows = rows.assign(oracle=False, model="mine", planner_model="mine", solver_model="mine")

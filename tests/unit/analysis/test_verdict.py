@@ -164,12 +164,6 @@ def test_beside_the_ratio_is_that_where_both_answered() -> None:
     assert compare(frame(rewoo, system("react", RIGHT, 2000))).pairs[0].both_answered is None
 
 
-def test_a_variant_is_compared_with_its_plain_form_as_the_baseline() -> None:
-    rows = frame(system("rewoo", RIGHT), system("react", RIGHT, 4000), system("react?repeat_guard=stop", RIGHT, 2000))
-    pairs = compare(rows, baseline="react").pairs
-    assert [(pair.b, pair.a) for pair in pairs] == [("react", "rewoo"), ("react?repeat_guard=stop", "react")]
-
-
 def test_an_oracle_has_no_accuracy() -> None:
     said = sentences(rows=frame(*(system(name, RIGHT, model="oracle") for name in ("rewoo", "react"))))
     assert ["accuracy" in line for line in said] == [False, False]

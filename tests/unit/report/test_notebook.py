@@ -39,16 +39,6 @@ def test_a_question_is_a_table_in_a_notebook_and_its_texts_are_no_markup(tmp_pat
     assert "&lt;img src=x onerror=alert(1)&gt; [bold]plain[/]" in html
 
 
-def test_questions_are_chosen_by_outcome() -> None:
-    run = GOLDEN.parents[1] / "models" / "hotpotqa-qwen-1.5b"
-    rows = rewoo_bench.load(run)
-    right = rows.pivot_table(index="example_id", columns="architecture", values="exact_match", aggfunc="first")
-    alone = set(right.index[right["rewoo"].astype(bool) & ~right[["react", "direct", "cot"]].any(axis=1)])
-    shown = rewoo_bench.show(run, only_right="rewoo", limit=100)
-    assert set(shown.ids) == alone
-    assert len(rewoo_bench.show(run, limit=3).ids) == 3
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rewoo_bench.analysis.stats.paired import Interval
 from rewoo_bench.config.names import bundled_names
-from rewoo_bench.report.plots.ratios import METHODS, front, published
+from rewoo_bench.report.plots.ratios import front
 from rewoo_bench.report.plots.style import MANY, drawn, sampled, series_styles, spread
 
 BUNDLED = bundled_names("architectures")
@@ -66,10 +66,3 @@ def test_the_front_is_what_nothing_beats_in_both() -> None:
 
     cost = at(direct=200, cot=400, rewoo=1500, react=4000, worse=1500)
     assert front(cost, at(direct=0.3, cot=0.3, rewoo=0.5, react=0.4, worse=0.4)) == ["direct", "rewoo"]
-
-
-def test_the_papers_ratios_follow_from_its_table() -> None:
-    table = published()["datasets"]
-    for data, ratio in (("hotpotqa", 4.93), ("triviaqa", 3.14)):
-        assert table[data]["react"]["tokens"] / table[data]["rewoo"]["tokens"] == pytest.approx(ratio, abs=0.005)
-    assert all(0 < block[method]["exact_match"] < 100 for block in table.values() for method in METHODS)

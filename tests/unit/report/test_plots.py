@@ -113,16 +113,6 @@ def test_the_same_rows_give_the_same_bytes_without_the_journal_and_in_another_pr
     assert [name for name in before if again.get(name) != before[name]] == []
 
 
-def test_where_nothing_can_be_drawn_the_command_is_wrong(
-    chains: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert plot(chains, "--out", tmp_path / "none", "--only", "failure") == 2
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("failure: not drawn: needs runs with different --tool-failure-rate; here it is 0")
-    assert said[1] == f"rewoo-bench: no figure could be drawn for {str(chains)!r}"
-    assert not (tmp_path / "none").exists()
-
-
 def test_what_lacks_the_usual_pair_names_the_flag_and_a_pair_of_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,13 +221,6 @@ def test_two_data_sets_and_two_models_are_figures_of_their_own_and_one_of_the_pa
     ]
     assert "local/big (solver local/bigger)" in drawn["paper-local-big-solver-local-bigger"].caption
     assert "TriviaQA" in texts(drawn["paper-openai-small_1"])
-
-
-def test_the_same_questions_twice_are_not_drawn_as_if_they_were_more(tmp_path: Path) -> None:
-    skipped: dict[str, str] = {}
-    runs = [model_run(tmp_path / "first"), model_run(tmp_path / "second")]
-    assert dict(draw(read(runs), only=["ratio", "pareto"], on_skip=skipped.__setitem__)) == {}
-    assert set(skipped.values()) == {"needs one run of 'rewoo' on these questions, not several: first, second"}
 
 
 def test_steps_says_how_bars_of_few_questions_are_made(tmp_path: Path) -> None:

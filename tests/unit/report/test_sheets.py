@@ -96,17 +96,10 @@ def test_a_fact_that_is_not_known_is_left_out_and_the_output_says_so(tmp_path: P
     [
         (MODEL + "inputt = 2\n", SHEET, "inputt"),
         (MODEL.replace("input = 1", "input = -1"), SHEET, "input"),
-        (MODEL.replace("input = 1", "input = nan"), SHEET, "input"),
-        (MODEL.replace("input = 1", 'input = "free"'), SHEET, "input"),
         (MODEL, SHEET.replace("million", "billion"), "unit: Input should be 'USD per million tokens'"),
         (MODEL + 'cache = "c"\n', SHEET, "cache = 'c' needs cache_read"),
         (MODEL + 'cache_read = 0.1\ncache = "d"\n' + CACHE, SHEET, "unknown cache 'd'"),
-        (MODEL + CACHE.replace("automatic", "magic"), SHEET, "magic"),
-        (MODEL + CACHE + "lifetime_s = 0\n", SHEET, "lifetime_s"),
         (MODEL + TOOLS + "share = -0.5\n", SHEET, "tools.share"),
-        (MODEL + TOOLS + "per_call = 0.5\n", SHEET, "tools.per_call"),
-        (MODEL + "[tools]\nper_call = 12\n", SHEET, "tools.source"),
-        (MODEL, SHEET.replace("2026-11-24", '"soon"'), "as_of"),
         ("", SHEET, "models"),
         ("[models", SHEET, "not valid TOML"),
     ],
@@ -156,12 +149,3 @@ def test_a_sheet_alone_has_no_price_of_a_model_that_it_lacks() -> None:
     assert named_tariff("anthropic-5m", "anthropic/claude-opus-5").model == "claude-opus-5"
     with pytest.raises(UsageError, match=r"unknown model of the sheet 'local/x'; available.*; write anthropic:MODEL"):
         named_tariff("anthropic-5m", "local/x")
-
-
-def test_an_unknown_price_lists_all_and_suggests_only_a_near_one() -> None:
-    with pytest.raises(
-        UsageError, match=r"unknown price 'nonsense'; available: anthropic, .*, mistral, none, .*SHEET:M"
-    ):
-        named_tariff("nonsense")
-    with pytest.raises(UsageError, match=r"unknown price 'gpt-5', which is a model: write openai:gpt-5$"):
-        named_tariff("gpt-5")
