@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 
 from rewoo_bench import evaluate
 from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.loaders.chain import DISTRACTORS, Chain, question
 from rewoo_bench.loaders.load import load_dataset_examples
-from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.words import split_sentences, title_key
 from rewoo_bench.tools.search import DocumentPages, Search, SearchArguments
-from rewoo_bench.types import Example, Hop, Message
+from rewoo_bench.types import Example, Hop
 
 CARD = (bundled_folder("datasets") / "chain" / "README.md").read_text(encoding="utf-8")
 EVERYTHING = "chain?hops=3..4&width=1..2&branching=0..2"
@@ -181,33 +179,6 @@ def test_the_manifest_holds_every_setting_and_a_hash_of_the_questions() -> None:
     assert source["settings"] == {"hops": "1..3", "width": 1, "branching": 0, "words": 0, "results": "page"}
     assert source["sha256"] == content(found.examples)
     assert (found.manifest["seed"], found.manifest["examples"], found.split) == (9, 5, "generated")
-
-
-@pytest.mark.parametrize("dataset", ["chain?hops=3", "chain?hops=2&width=3", "chain?hops=4&branching=2"])
-@pytest.mark.anyio
-async def test_search_finds_each_gold_page_by_its_title(dataset: str) -> None:
-    found = load_dataset_examples(dataset, limit=20).examples
-    results = await evaluate(dataset, ["rewoo"], model=ScriptedModel(Knowing(found)), questions=20)
-    assert [result.score and result.score.exact_match for result in results] == [True] * 20
-    assert [shown(result) for result in results] == [[hop.title for hop in each.chain] for each in found]
-
-
-class Knowing:
-    """Plans a search for each gold title and answers right."""
-
-    def __init__(self, examples: Sequence[Example]) -> None:
-        self.examples = examples
-
-    def __call__(self, messages: Sequence[Message], role: str) -> str:
-        asked = messages[-1].content
-        (example,) = [each for each in self.examples if each.question in asked]
-        searches = enumerate((hop.title for hop in example.chain), start=1)
-        plan = "\n".join(f"Plan: look it up.\n#E{number} = Search[{title}]" for number, title in searches)
-        return plan if role == "planner" else example.answers[0]
-
-
-def shown(result: Result) -> list[str]:
-    return [step.observation.partition(":")[0] for step in result.trajectory.steps]
 
 
 def test_the_card_shows_a_question_as_it_is() -> None:
