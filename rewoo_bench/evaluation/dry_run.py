@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import islice
 
 from rewoo_bench.config.named import find_scorer
 from rewoo_bench.config.price_table import given_entry
@@ -26,6 +25,7 @@ from rewoo_bench.models.hosted.providers import find_route, price
 from rewoo_bench.models.open import is_hosted
 from rewoo_bench.models.oracle.model import Oracle
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.tables import text_table
@@ -51,7 +51,7 @@ class DryRunModel:
         text = self._reply(messages, request.role)
         calls: tuple[ToolCall, ...] = ()
         if tools and messages[-1].role == "user":
-            given = dict.fromkeys(islice(tools[0].arguments.model_fields, 1), messages[-1].content[:60])
+            given = {each.name: messages[-1].content[:60] for each in inputs(tools[0].arguments).items[:1]}
             text, calls = "", (ToolCall("1", tools[0].name, given),)
         written = count_tokens(text) + sum(count_tokens(f"{call.name} {call.arguments}") for call in calls)
         usage = Usage(input_tokens=count_prompt(messages, tools), output_tokens=max(1, written))

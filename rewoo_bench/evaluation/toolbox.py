@@ -25,7 +25,7 @@ from rewoo_bench.system.http_session import open_session
 from rewoo_bench.text.redaction import of_environment
 from rewoo_bench.tools import Calculator, DocumentPages, Lookup, Pages, PageState, Search, Wikipedia
 from rewoo_bench.tools.factories import LLM, Supplies, ToolFactory, find_factory
-from rewoo_bench.tools.guards import Deadline, Faults, FaultyTool, LeftAlone, ResultLimit, StateOrder, limited
+from rewoo_bench.tools.guards import ConcurrencyLimit, Deadline, Faults, FaultyTool, LeftAlone, ResultLimit, StateOrder
 from rewoo_bench.tools.mcp_server import McpServers, QuestionServers
 from rewoo_bench.tools.recordings import Recording
 from rewoo_bench.tools.wikipedia import WIKIPEDIA
@@ -167,7 +167,10 @@ class Toolbox:
         metered = meter.wrap(recorded)
         if (limit := self._result_tokens) is not None:
             metered = {name: ResultLimit(tool, limit) for name, tool in metered.items()}
-        bounded = {name: limited(tool, settings_of[name].max_concurrency) for name, tool in metered.items()}
+        bounded = {
+            name: ConcurrencyLimit(tool, most) if (most := settings_of[name].max_concurrency) else tool
+            for name, tool in metered.items()
+        }
         if not any(getattr(tool, "changes_state", False) for tool in timed.values()):
             return bounded
         order = StateOrder()

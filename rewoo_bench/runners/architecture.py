@@ -254,11 +254,8 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
     model = getattr(_runner_class(spec, where), "Settings", None)
     own = [SOLVER_EXEMPLARS] if "solver" in spec.exemplars else []
     known = [MAX_EXEMPLARS, *own, TOOLS, *(model.model_fields if model else ())]
-    for option in options:
-        if option == OBJECTIVES and option not in known:
-            raise SpecError(f"{where}: objectives is an option of the data set: --dataset 'NAME?{OBJECTIVES}=3'")
-        if option not in known:
-            raise SpecError(f"{where}: {unknown('option', option, known)}")
+    if wrong := next((option for option in options if option not in known), None):
+        raise SpecError(f"{where}: {unknown('option', wrong, known)}")
     query = "&".join(f"{key}={value.replace(' ', '+')}" for key, value in options.items())
     changed = {**spec.model_dump(exclude_unset=True), "name": f"{spec.name}?{query}"}
     settings = dict(options)
@@ -267,8 +264,6 @@ def _with_options(spec: ArchitectureSpec, options: dict[str, str], where: str) -
         names = settings.pop(TOOLS).split()  # a "+" of an address is a space
         if not names:
             raise SpecError(f"{where}: tools: expected names joined by +, as in tools=Search+LLM")
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise SpecError(f"{where}: tools: {twice} is named twice")
         changed[TOOLS] = with_own(
             [named_settings(name, f"{where}: tools") for name in functions_of_files(names, where)], spec.tools
         )
@@ -302,26 +297,18 @@ def _with_parents(
 
     `questions` has their style, the tools that they need, and the number of them in a task.
     """
-    settings = _settings(_runner_class(spec, where), spec, overrides, where)
-    names: list[str] = []
-    for name in getattr(settings, "parents", ()):
-        # A path such as `../mine` begins in the folder of the architecture that names it.
-        beside = folder / name if folder and name.startswith(".") else None
-        is_there = beside is not None and (beside.parent / beside.name.partition("?")[0]).is_dir()
-        names.append(str(beside) if is_there else name)
+    settings: Any = _settings(_runner_class(spec, where), spec, overrides, where)
+    # A path such as `./mine` begins in the folder of the architecture that names it.
+    names = [str(folder / name) if folder and name.startswith(".") else name for name in settings.parents]
     shared = {**questions, **overrides, MAX_EXEMPLARS: spec.max_exemplars}
     try:
         parents = [load_architecture(name, **shared) for name in names]
-        for each in parents:
-            if each.parents or each.spec.runner == AGENT_NAME:
-                what = "chooses between architectures itself" if each.parents else "is an external agent"
-                raise SpecError(f"{each.name!r} can't be a parent: it {what}")
+        if wrong := next((each.name for each in parents if each.parents or each.spec.runner == AGENT_NAME), None):
+            raise SpecError(f"{wrong!r} can't be a parent: it is a router, or an external agent")
         if len({parent.name for parent in parents}) < len(parents):
             raise SpecError(f"its parents are both called {parents[0].name!r}; they need two names")
         if spec.tools:
-            raise SpecError(
-                "its tools are those of its parents; give them there, as in parents = ['rewoo?tools=Search', …]"
-            )
+            raise SpecError("its tools are those of its parents; give them there, as in 'rewoo?tools=Search'")
         tools, tool_prompts = _shared_tools(parents)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
@@ -345,12 +332,8 @@ def _shared_tools(parents: Sequence[Architecture]) -> tuple[dict[str, ToolSettin
     for parent in parents:
         for name, settings in parent.spec.tools.items():
             first, second = (each.model_dump(exclude_defaults=True) for each in (tools.get(name, settings), settings))
-            for key in first.keys() & second.keys() - {"prompt"}:
-                if first[key] != second[key]:
-                    raise SpecError(
-                        f"its parents have the tool {name!r} with two settings: {key} = {first[key]!r} and "
-                        f"{second[key]!r}; they share one tool"
-                    )
+            if any(first[key] != second[key] for key in first.keys() & second.keys() - {"prompt"}):
+                raise SpecError(f"its parents have the tool {name!r} with two settings, and share one tool")
             tools[name] = ToolSettings(**{**second, **first})
             text = parent.tool_prompts.get(name)
             if text is not None and prompts.setdefault(name, text) != text:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
@@ -26,10 +26,9 @@ from rewoo_bench.runners.notation.grammars import join_grammar, numbered_grammar
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, in_state_order
 from rewoo_bench.runners.notation.plan_checks import TooLong, read_checked, step_faults, with_tool_names
 from rewoo_bench.runners.notation.plan_formats import as_numbered, complete_steps, write_task
-from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import Joined, answered, read_joined
 from rewoo_bench.runners.notation.tools import describe_tools
-from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
+from rewoo_bench.runners.prompts import EvidenceBudget, EvidenceSettings, Prompts, checked_prompts
 from rewoo_bench.runners.rewoo import StepCaller, plan_size
 from rewoo_bench.runners.sources import Frozen, Sources
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
@@ -38,10 +37,8 @@ from rewoo_bench.types import Completion, Hop, Message, Model, Request, Step, St
 _STOP = ["\nQuestion:"]
 
 
-class LLMCompilerSettings(BaseModel):
+class LLMCompilerSettings(EvidenceSettings):
     """The `[settings]` table of an LLMCompiler architecture."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     stream: bool = True
     """Whether a task starts when its line has ended; else when the plan is whole."""
@@ -53,14 +50,6 @@ class LLMCompilerSettings(BaseModel):
     """Planner calls after the first one: after a broken plan, or where the joiner asks for a new plan."""
     failed_input: Literal["skip", "pass"] = "skip"
     """A task with a failed input is skipped, or gets the error's text."""
-    shorten: Shorten = "truncate"
-    """How a result that is too long is shortened."""
-    slot_tokens: int = Field(default=200, ge=1)
-    """Tokens to which the result of a task is shortened."""
-    map_tokens: int = Field(default=1500, ge=1)
-    """Tokens to which all results are shortened for joiner and planner, shared by the tasks."""
-    quote_evidence: bool = False
-    """Whether results in prompts are marked as data that gives no orders."""
     frozen_arguments: Frozen = False
     """Whether a tool that changes state refuses values that a model has read from results, or in which arguments."""
 
@@ -71,17 +60,13 @@ class LLMCompiler:
     Settings = LLMCompilerSettings
 
     def __init__(self, prompts: Prompts, settings: LLMCompilerSettings | None = None) -> None:
-        self.prompts = prompts
         self.settings = settings or LLMCompilerSettings()
         self.max_steps = self.settings.max_steps
-        if self.settings.quote_evidence:
-            replans = ["planner"] if self.settings.max_replans else []
-            self.prompts = prompts.saying(QUOTED, "joiner", "joiner_replan", "summary", *replans)
-        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        prompts.fill("joiner")
-        if self.settings.max_replans:
-            prompts.fill("joiner_replan")
-        check_shorten(self.settings.shorten, prompts)
+        replans = self.settings.max_replans > 0
+        placeholders: dict[str, Sequence[str]] = {"planner": ("tools", "max_steps"), "joiner": ()}
+        placeholders |= {"joiner_replan": ()} if replans else {}
+        quoting = ["joiner", "joiner_replan", *(["planner"] if replans else [])]
+        self.prompts = checked_prompts(prompts, self.settings, placeholders, quoting)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; without any sound plan it ends as `invalid_plan`, without an answer as `step_limit`."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_call
-from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.quoting import quoted_in
 from rewoo_bench.runners.notation.tools import Function, Observation, call_tool, functions
 from rewoo_bench.runners.prompts import EvidenceBudget
@@ -17,7 +16,6 @@ from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Step, Tool
 
 LONGEST_FAULT = 500  # characters of an exception's message
-_CALL_TOOL = "call_tool"
 
 
 class TooManyCalls(Exception):
@@ -66,16 +64,6 @@ class ProgramTools:
     def steps(self) -> tuple[Step, ...]:
         """The calls that have begun, in the order in which the programs have them."""
         return tuple(use.step for use in self._uses if use.step is not None)
-
-    def called(self, name: str, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-        """The name and the arguments of a call; `call_tool("search", {…})` is one of `Search`, as in FastMCP."""
-        if name != _CALL_TOOL or name in self.functions or not args or not isinstance(args[0], str):
-            return name, args
-        if not self.sources.names(args[0]):
-            return name, args  # a result would choose the tool
-        names = {each.tool.name: name for name, each in self.functions.items()}
-        written = spellings_of(tuple(names)).spelt(args[0])
-        return names.get(written, written), args[1:]
 
     def use(self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: str) -> ToolUse:
         """A new call, which hasn't begun. Raises `TooManyCalls`."""

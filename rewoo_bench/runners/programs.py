@@ -15,6 +15,7 @@ while it waits.
 
 from __future__ import annotations
 
+import ast
 import atexit
 import importlib.util
 import re
@@ -30,6 +31,7 @@ import anyio
 from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.notation.replies import names_answer
 from rewoo_bench.runners.program_calls import LONGEST_FAULT, ProgramTools, ToolUse, TooManyCalls
+from rewoo_bench.runners.sources import nodes_of
 from rewoo_bench.system.concurrency import TaskStarter, background_tasks
 from rewoo_bench.text.model_output import check_text, excerpt
 
@@ -53,18 +55,6 @@ _GRACE_S = 10.0  # until a worker that doesn't keep its limits is ended from out
 _RECURSION = 200  # calls deep
 _PRELUDE = "import asyncio\nfrom asyncio import gather\nToolError = RuntimeError"
 _NOT_SUPPORTED = "NotImplementedError: The monty syntax parser does not yet support "
-_WAITS = re.compile(  # unlike `tokenize` it is linear, also where a string has no end
-    r"""
-    \#[^\n]*+
-    | (?P<word>\b(?:await|asyncio)\b)
-    | (?P<prefix>\b[bBfFrRuU]{1,2}|) (?:
-        \"{3} (?:[^"\\]|\\.|"(?!""))*+ (?:\"{3}|\Z) | \'{3} (?:[^'\\]|\\.|'(?!''))*+ (?:\'{3}|\Z)
-        | " (?:[^"\\\n]|\\.)*+ "?+ | ' (?:[^'\\\n]|\\.)*+ '?+
-    )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_WAITS_INSIDE = re.compile(r"\{[^{}]*?\b(?:await|asyncio)\b")
 _NOT_AWAITED = re.compile(r"<(?:coroutine external_future|gather)\(\d+\)>")  # calls, as the sandbox shows them
 _THOUGHT = re.compile(r"^\W*Thought(?:\s*\d+)?[\s*]*:")
 _BLOCK = re.compile(
@@ -98,12 +88,6 @@ def fenced(program: str) -> str:
     return f"```python\n{program}\n```"
 
 
-def _check_installed() -> None:
-    """Raises `SpecError` where the sandbox isn't installed."""
-    if importlib.util.find_spec("pydantic_monty") is None:
-        raise SpecError("programs run in pydantic-monty, which isn't installed: pip install 'rewoo-bench[code]'")
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a program."""
@@ -133,7 +117,8 @@ class Programs:
     """
 
     def __init__(self, timeout_s: float, memory_mb: int) -> None:
-        _check_installed()
+        if importlib.util.find_spec("pydantic_monty") is None:
+            raise SpecError("programs run in pydantic-monty, which isn't installed: pip install 'rewoo-bench[code]'")
         self.timeout_s = timeout_s
         self.memory_mb = memory_mb
         self._pool: AsyncMonty | None = None
@@ -251,14 +236,14 @@ class ProgramSession:
                 snapshot: AsyncSnapshot = await self._session.feed_start(program, print_callback=printed)
                 while True:
                     if isinstance(snapshot, AsyncFunctionSnapshot):
-                        called, args = self.tools.called(snapshot.function_name, snapshot.args)
+                        called = snapshot.function_name
                         if snapshot.is_os_function:
                             snapshot = await snapshot.resume_not_handled()
                         elif (function := known.get(called)) is None:
                             message = f"name {excerpt(called)!r} is not defined; the tools are: {', '.join(known)}"
                             snapshot = await snapshot.resume({"exc_type": "NameError", "message": message})
                         else:
-                            use = self.tools.use(function, args, snapshot.kwargs, self._place(snapshot))
+                            use = self.tools.use(function, snapshot.args, snapshot.kwargs, self._place(snapshot))
                             if is_waiting:
                                 calls.add(snapshot.call_id, use)
                                 snapshot = await snapshot.resume({"future": ...})
@@ -305,15 +290,12 @@ class ProgramSession:
     def _explain(self, error: MontyError) -> str:
         """Why a program ended, in a line."""
         said, kind = str(error), type(error).__name__
-        if said.startswith("TimeoutError: feed time limit") or (
-            kind == "MontyCrashedError" and "request timeout" in said
-        ):
+        broke_down = kind == "MontyCrashedError"
+        if said.startswith("TimeoutError: feed time limit") or (broke_down and "request timeout" in said):
             return f"it computed for more than {self._programs.timeout_s:g} s"
-        if said.startswith("MemoryError:") and f"> {_MOST_PRINTED} bytes" in said:
-            return f"it printed more than {_MOST_PRINTED:,} bytes"
         if said.startswith("MemoryError:") and "memory limit" in said:
             return f"it took more than {self._programs.memory_mb} MB"
-        if kind == "MontyCrashedError":
+        if broke_down:
             return "its process broke down"
         frames = error.traceback() if hasattr(error, "traceback") else []
         lines = [frame.line for frame in frames if kind == "MontySyntaxError" or frame.filename in self._sources]
@@ -354,11 +336,7 @@ class _PendingCalls:
         tools = self._session.tools
         for id_ in new:
             self._uses[id_].level = tools.level
-        if len(ids) == 1 and new:  # alone: no task of its own is needed
-            await self._call(new[0])
-        else:
-            for id_ in new:
-                self._start(self._call, id_)
+            self._start(self._call, id_)
         while not self._results.keys() & set(ids):
             await self._wait()
         given = {id_: self._results.pop(id_) for id_ in ids if id_ in self._results}
@@ -383,15 +361,13 @@ class _PendingCalls:
 
 
 def waits(program: str) -> bool:
-    """Whether a program awaits anything; the words mean nothing in a comment or a string, but in an f-string's braces.
+    """Whether a program awaits anything.
 
     >>> waits("x = await Search('a')"), waits("x = Search('await')  # await")
     (True, False)
     """
-    return any(
-        match["word"] or ("f" in (match["prefix"] or "").casefold() and _WAITS_INSIDE.search(match[0]))
-        for match in _WAITS.finditer(program)
-    )
+    nodes = nodes_of(program)
+    return any(isinstance(each, ast.Await) or (isinstance(each, ast.Name) and each.id == "asyncio") for each in nodes)
 
 
 def _named(name: str) -> Any:

@@ -25,11 +25,13 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal, cast
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from rewoo_bench.errors import SpecError
 from rewoo_bench.events import at_place
 from rewoo_bench.runners.notation.arguments import Arguments
 from rewoo_bench.runners.notation.plan import substitute
-from rewoo_bench.runners.notation.quoting import quoted
+from rewoo_bench.runners.notation.quoting import QUOTED, quoted
 from rewoo_bench.text.tokens import count_tokens, truncate
 from rewoo_bench.text.words import bm25, index_terms, split_sentences
 from rewoo_bench.types import Message, Model, Request, Step, Tool
@@ -63,11 +65,6 @@ class Prompts:
         except (KeyError, ValueError) as error:
             known = ", ".join(f"${value}" for value in values) or "none"
             raise SpecError(f"prompt {name!r}: placeholder {error}; known placeholders: {known}") from None
-
-    def saying(self, sentence: str, *names: str) -> Prompts:
-        """These prompts, of which the named ones end with a sentence."""
-        texts = {name: f"{text.rstrip()}\n\n{sentence}" if name in names else text for name, text in self.texts.items()}
-        return replace(self, texts=texts)
 
     def shots(self, name: str) -> list[Message]:
         """The exemplars of the prompt `name`, one after the other, as messages; none where it has none."""
@@ -199,10 +196,37 @@ class EvidenceBudget:
         return kept
 
 
-def check_shorten(shorten: Shorten, prompts: Prompts) -> None:
-    """Raises `SpecError` where summaries are wanted and there is no prompt for them."""
-    if shorten == "llm":
+class EvidenceSettings(BaseModel):
+    """What the settings of plans and programs say of results."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    shorten: Shorten = "truncate"
+    """How a result, or an output, that is too long is shortened."""
+    slot_tokens: int = Field(default=200, ge=1)
+    """Tokens to which the result of a call is shortened."""
+    map_tokens: int = Field(default=1500, ge=1)
+    """Tokens to which all results, or the output of a program, are shortened for the next prompt."""
+    quote_evidence: bool = False
+    """Whether results in prompts are marked as data that gives no orders."""
+
+
+def checked_prompts(
+    prompts: Prompts, settings: Any, placeholders: Mapping[str, Sequence[str]], quoting: Sequence[str]
+) -> Prompts:
+    """The prompts of an architecture, those in `quoting` with a sentence on marks where the settings want them.
+
+    Raises `SpecError` for one that isn't there, or has other placeholders: before the first question.
+    """
+    for name, known in placeholders.items():
+        prompts.fill(name, **dict.fromkeys(known, ""))
+    if settings.shorten == "llm":
         prompts.fill("summary")
+    if not settings.quote_evidence:
+        return prompts
+    marked = {*quoting, "summary"}
+    texts = {name: f"{text.rstrip()}\n\n{QUOTED}" if name in marked else text for name, text in prompts.texts.items()}
+    return replace(prompts, texts=texts)
 
 
 def nearest_sentences(text: str, query: str, max_tokens: int) -> str:

@@ -27,10 +27,10 @@ from rewoo_bench.runners.notation.grammars import action_grammar, action_schema
 from rewoo_bench.runners.notation.plan import substitute
 from rewoo_bench.runners.notation.plan_checks import with_tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_action
-from rewoo_bench.runners.notation.quoting import QUOTED, quoted
+from rewoo_bench.runners.notation.quoting import quoted
 from rewoo_bench.runners.notation.replies import FINISH, Action, answer_in, parse_action
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools
-from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
+from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, checked_prompts
 from rewoo_bench.text.loops import AT_LIMIT, first_repetition
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Hop, Message, Model, Request, Step, StopReason, Tool, Trajectory
@@ -72,13 +72,9 @@ class ReActLoop:
     notation: Notation = "text"
 
     def __init__(self, prompts: Prompts, settings: ReActSettings | None = None) -> None:
-        self.prompts = prompts
         self.settings = settings or self.Settings()
         self.max_steps = self.settings.max_steps
-        if self.settings.quote_evidence:
-            self.prompts = prompts.saying(QUOTED, self.prompt, "summary")
-        prompts.fill(self.prompt, **dict.fromkeys(self.placeholders, ""))  # a wrong one is found before a question
-        check_shorten(self.settings.shorten, prompts)
+        self.prompts = checked_prompts(prompts, self.settings, {self.prompt: self.placeholders}, [self.prompt])
 
     def steps_needed(self, chain: Sequence[Hop]) -> int:
         """A turn for each hop, and one for the answer."""

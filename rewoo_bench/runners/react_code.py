@@ -21,12 +21,11 @@ from pydantic import Field
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
-from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
 from rewoo_bench.runners.notation.tools import describe_functions
 from rewoo_bench.runners.program_calls import ProgramTools
 from rewoo_bench.runners.programs import Programs, fenced, read_turn
-from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, check_shorten
+from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, checked_prompts
 from rewoo_bench.runners.react import NUDGE, RepeatGuard, longest_path
 from rewoo_bench.runners.rewoo_code import ProgramSettings
 from rewoo_bench.text.loops import AT_LIMIT, first_repetition
@@ -58,14 +57,10 @@ class ReActCode:
     Settings = ReActCodeSettings
 
     def __init__(self, prompts: Prompts, settings: ReActCodeSettings | None = None) -> None:
-        self.prompts = prompts
         self.settings = settings or ReActCodeSettings()
         self.max_steps = self.settings.max_steps
         self.programs = Programs(self.settings.timeout_s, self.settings.memory_mb)
-        if self.settings.quote_evidence:
-            self.prompts = prompts.saying(QUOTED, "agent", "summary")
-        prompts.fill("agent", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        check_shorten(self.settings.shorten, prompts)
+        self.prompts = checked_prompts(prompts, self.settings, {"agent": ("tools", "max_steps")}, ["agent"])
 
     async def connect(self, stack: AsyncExitStack) -> None:
         """The processes that run programs serve all questions of a run, and end with `stack`."""

@@ -22,7 +22,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import Any
 
@@ -33,7 +32,6 @@ from rewoo_bench.runners.notation.arguments import Arguments, map_strings, show_
 from rewoo_bench.runners.notation.plan import in_state_order
 from rewoo_bench.runners.notation.plan import references as named_in
 from rewoo_bench.runners.notation.replies import answer_in, answered, names_answer
-from rewoo_bench.runners.prompts import Prompts
 from rewoo_bench.runners.react import ReActLoop, ReActSettings, ReActTurns, longest_path
 from rewoo_bench.system.concurrency import in_order
 from rewoo_bench.text.loops import AT_LIMIT
@@ -76,9 +74,6 @@ class NativeReAct(ReActLoop):
     settings: NativeReActSettings
     placeholders = ("max_steps", "calls")
     notation = "json"
-
-    def __init__(self, prompts: Prompts, settings: NativeReActSettings | None = None) -> None:
-        super().__init__(prompts, settings)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question in at most `max_steps` turns; after them it ends as `step_limit`."""
@@ -149,13 +144,9 @@ def written_calls(text: str, tools: Mapping[str, Tool], first: int = 0) -> tuple
 
 def read_final(text: str) -> str:
     """The answer in a reply; a call that can't be read is none."""
-    return "" if is_like_a_call(text) and not names_answer(text) else answer_in(text)
-
-
-def is_like_a_call(text: str) -> bool:
-    """Whether a text looks as if a call was meant."""
     name = _NAME.search(text)
-    return name is not None and _ARGUMENTS.search(text, name.end()) is not None
+    is_like_a_call = name is not None and _ARGUMENTS.search(text, name.end()) is not None
+    return "" if is_like_a_call and not names_answer(text) else answer_in(text)
 
 
 async def _act_at_once(
@@ -167,9 +158,11 @@ async def _act_at_once(
     arguments: dict[str, dict[str, Any]] = {id_: dict(call.arguments) for id_, call in numbered.items()}
     needs: dict[str, set[str]] = {id_: set() for id_ in numbered}
     if references and len(calls) > 1:
-        arguments = {id_: map_strings(given, _as_slots) for id_, given in arguments.items()}
+        arguments = {
+            id_: map_strings(given, lambda text: _REFERENCE.sub(r"{{E\1}}", text)) for id_, given in arguments.items()
+        }
         needs = {id_: set(named_in(given)) for id_, given in arguments.items()}
-    faults = _faults(needs)
+    faults = {id_: fault for id_, needed in needs.items() if (fault := _fault(id_, needed))}
 
     async def act(id_: str) -> None:
         number, fault = id_.removeprefix("E"), faults.get(id_, "")
@@ -192,29 +185,11 @@ async def _act_at_once(
     return [steps[id_] for id_ in numbered]
 
 
-def _as_slots(text: str) -> str:
-    """A text with its references to other calls as plans have them: `{{E1}}` for `#1`."""
-    return _REFERENCE.sub(r"{{E\1}}", text)
-
-
-def _faults(needs: Mapping[str, set[str]]) -> dict[str, str]:
-    """What keeps calls of a turn from being made: they use a call that there isn't, or wait for each other."""
-    faults: dict[str, str] = {}
-    for id_, needed in needs.items():
-        if missing := sorted(needed - needs.keys()):
-            faults[id_] = f"{_signs(missing)} is no call of this turn, which has {len(needs)}"
-    while True:
-        try:
-            TopologicalSorter({id_: needed for id_, needed in needs.items() if id_ not in faults}).prepare()
-            return faults
-        except CycleError as error:
-            circle = error.args[1]
-            faults |= dict.fromkeys(circle, f"calls wait for each other: {' -> '.join(map(_sign, circle))}")
-
-
-def _sign(id_: str) -> str:
-    return id_.replace("E", "#")
+def _fault(id_: str, needed: set[str]) -> str:
+    """What keeps a call from being made: it uses one that doesn't come before it in the turn."""
+    wrong = sorted(need for need in needed if not 0 < int(need[1:]) < int(id_[1:]))
+    return f"{_signs(wrong)} is no earlier call of this turn" if wrong else ""
 
 
 def _signs(ids: Sequence[str]) -> str:
-    return ", ".join(map(_sign, ids))
+    return ", ".join(id_.replace("E", "#") for id_ in ids)

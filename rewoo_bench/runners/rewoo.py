@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.arguments import show_call
@@ -29,10 +29,9 @@ from rewoo_bench.runners.notation.plan import (
     with_hash_signs,
 )
 from rewoo_bench.runners.notation.plan_checks import TooLong, part_to_run, read_checked
-from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import FINISH, answer_in, answered, citations, gives_up
 from rewoo_bench.runners.notation.tools import Finish, Observation, call_tool, describe_tools, found_nothing
-from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
+from rewoo_bench.runners.prompts import EvidenceBudget, EvidenceSettings, Prompts, checked_prompts
 from rewoo_bench.runners.sources import Frozen, Sources
 from rewoo_bench.system.concurrency import Schedule, in_order
 from rewoo_bench.text.tokens import truncate
@@ -102,10 +101,8 @@ def plan_size(chain: Sequence[Hop]) -> int:
     return len(foreseen) + sum(not chain[need].passes_on for need in read)
 
 
-class ReWOOSettings(BaseModel):
+class ReWOOSettings(EvidenceSettings):
     """The `[settings]` table of a ReWOO architecture."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     notation: Literal["text", "json"] = "text"
     """How the planner writes."""
@@ -129,16 +126,8 @@ class ReWOOSettings(BaseModel):
     """A step with a failed input gets its text, or is skipped."""
     show_errors: bool = False
     """Whether the evidence of a failed step is its error; else it is "No evidence found."."""
-    shorten: Shorten = "truncate"
-    """How evidence that is too long is shortened."""
-    slot_tokens: int = Field(default=200, ge=1)
-    """Tokens to which the evidence of a step is shortened."""
-    map_tokens: int = Field(default=1500, ge=1)
-    """Tokens to which all evidence for the solver, or for a new plan, is shortened, shared by the slots."""
     solver_evidence: Literal["all", "unread"] = "all"
     """What the solver sees: every result, or those that no `LLM` step has read, and of the others what was read."""
-    quote_evidence: bool = False
-    """Whether results in prompts are marked as data that gives no orders."""
     frozen_arguments: Frozen = False
     """Whether a tool that changes state refuses values that a model has read from results, or in which arguments."""
 
@@ -246,18 +235,14 @@ class ReWOO:
     Settings = ReWOOSettings
 
     def __init__(self, prompts: Prompts, settings: ReWOOSettings | None = None) -> None:
-        self.prompts = prompts
         self.settings = settings or ReWOOSettings()
         self.max_steps = self.settings.max_steps
-        if self.settings.quote_evidence:
-            replans = ["planner"] if self.settings.replan == "on_failure" else []
-            self.prompts = prompts.saying(QUOTED, "solver", "summary", *replans)
-        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        if self.settings.replan == "on_failure":
-            prompts.fill("replan", results="", next="")
-        if self.settings.solver:
-            prompts.fill("solver")
-        check_shorten(self.settings.shorten, prompts)
+        replans = self.settings.replan == "on_failure"
+        placeholders: dict[str, Sequence[str]] = {"planner": ("tools", "max_steps")}
+        placeholders |= {"replan": ("results", "next")} if replans else {}
+        placeholders |= {"solver": ()} if self.settings.solver else {}
+        quoting = ["solver", "planner"] if replans else ["solver"]
+        self.prompts = checked_prompts(prompts, self.settings, placeholders, quoting)
 
     async def run(self, question: str, *, model: Model, tools: Mapping[str, Tool]) -> Trajectory:
         """Answers a question; where every plan was broken it ends as `invalid_plan`, or as the settings say.

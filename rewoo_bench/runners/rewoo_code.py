@@ -13,16 +13,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rewoo_bench.events import at_place, emit
 from rewoo_bench.runners.notation.grammars import answer_grammar, program_grammar
-from rewoo_bench.runners.notation.quoting import QUOTED
 from rewoo_bench.runners.notation.replies import answer_in, answered
 from rewoo_bench.runners.notation.tools import describe_functions
 from rewoo_bench.runners.program_calls import ProgramTools
 from rewoo_bench.runners.programs import Outcome, Programs, fenced, program_in
-from rewoo_bench.runners.prompts import EvidenceBudget, Prompts, Shorten, check_shorten
+from rewoo_bench.runners.prompts import EvidenceBudget, EvidenceSettings, Prompts, checked_prompts
 from rewoo_bench.runners.rewoo import NO_EVIDENCE, plan_size
 from rewoo_bench.runners.sources import Frozen
 from rewoo_bench.types import Hop, Message, Model, Request, StopReason, Tool, Trajectory
@@ -30,23 +29,13 @@ from rewoo_bench.types import Hop, Message, Model, Request, StopReason, Tool, Tr
 _STOP = ["\nQuestion:"]
 
 
-class ProgramSettings(BaseModel):
+class ProgramSettings(EvidenceSettings):
     """Settings of every architecture whose model writes programs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout_s: float = Field(default=5.0, gt=0)
     """Seconds that a program may compute, without those in which it waits for tools."""
     memory_mb: int = Field(default=32, ge=1)
     """Megabytes that a program may take."""
-    shorten: Shorten = "truncate"
-    """How a result, or an output, that is too long is shortened."""
-    slot_tokens: int = Field(default=200, ge=1)
-    """Tokens to which the result of a tool is shortened."""
-    map_tokens: int = Field(default=1500, ge=1)
-    """Tokens to which the output of a program is shortened."""
-    quote_evidence: bool = False
-    """Whether results in prompts are marked as data that gives no orders."""
 
 
 class ReWOOCodeSettings(ProgramSettings):
@@ -68,16 +57,12 @@ class ReWOOCode:
     Settings = ReWOOCodeSettings
 
     def __init__(self, prompts: Prompts, settings: ReWOOCodeSettings | None = None) -> None:
-        self.prompts = prompts
         self.settings = settings or ReWOOCodeSettings()
         self.max_steps = self.settings.max_steps
         self.programs = Programs(self.settings.timeout_s, self.settings.memory_mb)
-        if self.settings.quote_evidence:
-            self.prompts = prompts.saying(QUOTED, "solver", "summary")
-        prompts.fill("planner", tools="", max_steps=0)  # a wrong placeholder is found before the first question
-        if self.settings.solver:
-            prompts.fill("solver")
-        check_shorten(self.settings.shorten, prompts)
+        placeholders: dict[str, Sequence[str]] = {"planner": ("tools", "max_steps")}
+        placeholders |= {"solver": ()} if self.settings.solver else {}
+        self.prompts = checked_prompts(prompts, self.settings, placeholders, ["solver"])
 
     async def connect(self, stack: AsyncExitStack) -> None:
         """The processes that run programs serve all questions of a run, and end with `stack`."""

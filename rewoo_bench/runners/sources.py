@@ -12,18 +12,17 @@ the plan named. It refuses a value that a model wrote after it had read a result
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from rewoo_bench.runners.notation.arguments import Arguments
 from rewoo_bench.runners.notation.plan import PlanStep, references
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.types import Tool
-
-_YES, _NO = ("yes", "true", "on", "1", "y", "t"), ("no", "false", "off", "0", "n", "f")  # as any other setting has them
 
 
 def _read_frozen(value: Any) -> Any:
@@ -32,8 +31,10 @@ def _read_frozen(value: Any) -> Any:
         return value
     if not value.strip():
         raise ValueError("expected yes, no, or names of arguments joined by +")
-    word = value.casefold()
-    return word in _YES if word in (*_YES, *_NO) else tuple(value.split())
+    try:
+        return TypeAdapter(bool).validate_python(value)
+    except ValidationError:
+        return tuple(value.split())
 
 
 Frozen = Annotated[bool | tuple[str, ...], BeforeValidator(_read_frozen)]
@@ -108,10 +109,6 @@ class ProgramSources:
             self._own |= literals(program)
             self._known |= self._own
 
-    def names(self, tool: str) -> bool:
-        """Whether the program itself has this name of a tool."""
-        return not self.frozen or tool in self._own
-
     def refusal(self, args: Arguments, tool: Tool) -> str:
         """Why the tool doesn't take these arguments; empty where it does."""
         if not self.frozen or not getattr(tool, "changes_state", False):
@@ -144,11 +141,17 @@ def _are_all_in(known: set[Any], value: Any) -> bool:
     return value is None or value in known
 
 
+def nodes_of(program: str) -> list[ast.AST]:
+    """The nodes of a program's syntax; none of one that can't be parsed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on the model's escapes
+        try:
+            return list(ast.walk(ast.parse(program)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return []
+
+
 def literals(program: str) -> set[Any]:
-    """The texts and numbers that stand in a program; none of one that can't be parsed."""
-    try:
-        nodes = list(ast.walk(ast.parse(program)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    values = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    """The texts and numbers that stand in a program."""
+    values = {node.value for node in nodes_of(program) if isinstance(node, ast.Constant)}
     return values | {-value for value in values if isinstance(value, int | float)}

@@ -30,7 +30,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -79,8 +79,7 @@ def read_passages(path: Path) -> Iterator[Document]:
     if path.suffix.lower() == ".parquet":
         yield from _read_parquet(path)
         return
-    number, count = 0, 0  # of the line, and of the paragraph
-    paragraph: list[str] = []
+    number = 0  # of the line, where it is known
     try:
         with open_data(path) as file:
             if kind == ".json":
@@ -90,24 +89,22 @@ def read_passages(path: Path) -> Iterator[Document]:
                     raise DataError(f"{path}: found {rows!r:.60}; expected a list of passages, {_EXPECTED} each")
                 for place, row in enumerate(rows.values() if isinstance(rows, dict) else rows, start=1):
                     yield from _passage(row, f"{path}: passage {place}")
-                return
-            for number, line in enumerate(chain(file, [b""]), start=1):
-                text = line.decode("utf-8-sig")
-                if kind == ".jsonl":
-                    if text.strip():
+            elif kind == ".txt":
+                lines = (line.decode("utf-8-sig").split() for line in file)
+                paragraphs = (chain.from_iterable(words) for has_words, words in groupby(lines, bool) if has_words)
+                for count, words in enumerate(paragraphs, start=1):
+                    yield Document(f"Paragraph {count}", " ".join(words))
+            else:
+                for number, line in enumerate(file, start=1):
+                    if text := line.decode("utf-8-sig").strip():
                         yield from _passage(load_json(text), f"{path}:{number}")
-                elif words := text.split():
-                    paragraph += words
-                elif paragraph:
-                    count += 1
-                    yield Document(f"Paragraph {count}", " ".join(paragraph))
-                    paragraph = []
     except DATA_FAULTS as error:
         if isinstance(error, json.JSONDecodeError):
             number += error.lineno - 1
         elif not isinstance(error, ValueError):  # the next line couldn't be read
             number += 1
-        raise DataError(f"{path}:{number}: {data_fault(error)}; expected {_EXPECTED}") from None
+        where = f"{path}:{number}" if number else str(path)
+        raise DataError(f"{where}: {data_fault(error)}; expected {_EXPECTED}") from None
 
 
 def _read_parquet(path: Path) -> Iterator[Document]:

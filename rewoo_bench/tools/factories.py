@@ -63,16 +63,17 @@ class ToolFactory:
             raise
         except Exception as error:  # of somebody's own function: the architecture can't run
             raise SpecError(f"{where}: the factory raised {type(error).__name__}: {error}") from error
-        fault, arguments = "", getattr(tool, "arguments", None)
         call = None if inspect.isclass(tool) else getattr(type(tool), "__call__", None)  # noqa: B004
-        if call is None or not inspect.iscoroutinefunction(inspect.unwrap(call)):
-            fault = "it must have a method `async def __call__(self, arguments)`"
-        for name in ("description", "name"):
-            if not isinstance(value := getattr(tool, name, None), str) or not value.strip():
-                fault = f"{name!r} must be a text"
-        if not (inspect.isclass(arguments) and issubclass(arguments, BaseModel) and arguments is not BaseModel):
+        arguments = getattr(tool, "arguments", None)
+        said = [getattr(tool, name, None) for name in ("name", "description")]
+        fault = ""
+        if not all(isinstance(each, str) and each.strip() for each in said):
+            fault = "'name' and 'description' must be texts"
+        elif not (inspect.isclass(arguments) and issubclass(arguments, BaseModel)):
             fault = "'arguments' must be a pydantic model class"
-        if fault:  # of several the last
+        elif call is None or not inspect.iscoroutinefunction(inspect.unwrap(call)):
+            fault = "it must have a method `async def __call__(self, arguments)`"
+        if fault:
             raise SpecError(f"{where}: the factory returned {tool!r:.80}, which is no tool: {fault}")
 
 

@@ -31,11 +31,6 @@ _MISTAKES = (AttributeError, ImportError, NameError, TypeError)  # rather of the
 _LONGEST_FAULT = 300  # characters of an exception's text; it goes into prompts
 
 
-def limited(tool: Tool, max_concurrency: int | None) -> Tool:
-    """The tool with a limit of concurrent calls; None is no limit."""
-    return tool if max_concurrency is None else ConcurrencyLimit(tool, max_concurrency)
-
-
 class ConcurrencyLimit(WrappedTool):
     """A tool of which at most `max_concurrency` calls run at once."""
 

@@ -21,12 +21,11 @@ import shlex
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any
-from urllib.parse import urlsplit
+from typing import Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from rewoo_bench.errors import UsageError, unknown
@@ -39,7 +38,7 @@ LONGEST_NAME = 64
 """Characters of a function's name, of which OpenAI allows letters, digits, "_" and "-"."""
 _OPTIONS = re.compile(r"\[([^\]]*)\](.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
-_KNOWN = ("prefix", "only", "shared", "sse")
+_KNOWN = ("prefix", "only", "shared")
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,6 @@ class McpAddress:
     """The tools that are offered; none named is all."""
     shared: bool = False
     """Whether all questions of the run ask one server, whatever its tools say of themselves."""
-    sse: bool = False
-    """The transport before streamable HTTP."""
 
     @classmethod
     def read(cls, text: str) -> McpAddress:
@@ -70,7 +67,7 @@ class McpAddress:
                 if name not in _KNOWN:
                     raise UsageError(f"--mcp: {unknown('option', name, _KNOWN)}")
                 if bool(has_value and value) != (name in ("prefix", "only")):
-                    raise UsageError(f"--mcp: [{word}]: write [prefix=fs only=read_file,list_directory shared sse]")
+                    raise UsageError(f"--mcp: [{word}]: write [prefix=fs only=read_file,list_directory shared]")
                 options[name] = tuple(value.split(",")) if name == "only" else value or True
             if _plain(prefix := options.get("prefix", "")) != prefix:
                 raise UsageError(f"--mcp: prefix: expected letters, digits and '_', got {prefix!r}")
@@ -91,10 +88,6 @@ class McpAddress:
     @property
     def is_remote(self) -> bool:
         return _is_address(self.words[0])
-
-    @property
-    def is_sse(self) -> bool:
-        return self.sse or urlsplit(self.words[0]).path.rstrip("/").endswith("/sse")
 
     @property
     def needs_folder(self) -> bool:
@@ -167,9 +160,6 @@ def _expanded(text: str) -> str:
     return _VARIABLE.sub(lambda match: os.environ[match[1] or match[2]], text)
 
 
-_TYPES: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list[Any]}
-
-
 class ToolSchema:
     """A tool as its server describes it."""
 
@@ -202,23 +192,7 @@ class ToolSchema:
         It checks as far as notation/schemas.py reads schemas; the server does all.
         """
         whole = {"type": "object", "properties": {}, **self.schema}
-        known = schemas.inputs_of(whole)
-        fields: dict[str, Any] = {}
-        for number, each in enumerate(known):
-            named = each.schema.get("type", [])
-            type_ = _TYPES.get(named[0], Any) if len(named) == 1 else Any
-            kind: Any = Annotated[type_, AfterValidator(partial(_fitting, each.schema))]
-            default = ... if each.required else each.schema.get("default")
-            # Python, pydantic and this class leave some names that no field may have.
-            own = each.name.isidentifier() and not each.name.startswith(("_", "model_"))
-            own = own and not hasattr(_McpArguments, each.name)
-            described = Field(default, alias=None if own else each.name)
-            fields[each.name if own else f"field_{number}"] = (kind if each.required else kind | None, described)
-        others = {"extra": "allow" if known.is_open else "forbid"}
-        title = self.name.replace("\0", "")
-        made: type[BaseModel] = create_model(title, __base__=_McpArguments, __cls_kwargs__=others, **fields)
-        made.json_schema = whole  # type: ignore[attr-defined]
-        return made
+        return type("McpArguments", (_McpArguments,), {"schema_": whole, "read": schemas.plain_schema(whole)})
 
 
 class McpTool:
@@ -241,19 +215,23 @@ class McpTool:
         self._remote = schema.name
 
     async def __call__(self, arguments: BaseModel) -> str:
-        return await self._call(self._remote, arguments.model_dump(exclude_unset=True, by_alias=True))
-
-
-def _fitting(part: schemas.Part, value: Any) -> Any:
-    if fault := schemas.fault(part, value):
-        raise PydanticCustomError("schema", "{fault}", {"fault": fault})
-    return value
+        return await self._call(self._remote, arguments.model_dump())
 
 
 class _McpArguments(BaseModel):
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    schema_: ClassVar[dict[str, Any]]
+    read: ClassVar[schemas.Part]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fitting(cls, values: Any) -> Any:
+        values = schemas.convert(cls.read, values)
+        if fault := schemas.fault(cls.read, values):
+            raise PydanticCustomError("schema", "{fault}", {"fault": fault.removeprefix(".")})
+        return values
 
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = cls.json_schema  # type: ignore[attr-defined]
-        return schema
+        return cls.schema_

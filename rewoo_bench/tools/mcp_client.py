@@ -22,7 +22,6 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, MCPError
-from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.message import SessionMessage
@@ -59,7 +58,6 @@ class McpServer:
         self.is_shared = False
         self._groups = groups
         self._timeout_s = timeout_s
-        self._mode: Any = "auto"
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._starting = anyio.Lock()
@@ -70,7 +68,7 @@ class McpServer:
     def fresh(self) -> McpServer:
         """Another server at the same address, that isn't started."""
         server = McpServer(self.address, self._groups, self._timeout_s)
-        server.schemas, server.names, server._mode = self.schemas, self.names, self._mode
+        server.schemas, server.names = self.schemas, self.names
         return server
 
     def tool(self, remote: str, name: str | None = None, timeout_s: float | None = None) -> McpTool:
@@ -187,28 +185,22 @@ class McpServer:
             if response.status_code >= 400 and response.request.method == "POST":
                 self._log.add(f"HTTP {response.status_code} {response.reason_phrase}\n".encode())
 
-        def http_client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-            client = create_mcp_http_client(headers, timeout, auth)
-            client.follow_redirects = False  # a header goes to no other origin
-            client.event_hooks["response"].append(note_refusal)
-            return client
-
         async with AsyncExitStack() as stack:
             transport: Any
             needs_folder = self.address.needs_folder and not self.address.is_remote
             folder = TemporaryDirectory(prefix="rewoo-bench-mcp-") if needs_folder else nullcontext("")
             words, values = self.address.filled(stack.enter_context(folder))
-            if self.address.is_remote and self.address.is_sse:
-                transport = sse_client(words[0], values, sse_read_timeout=_IDLE_S, httpx_client_factory=http_client)
-            elif self.address.is_remote:
-                client = await stack.enter_async_context(http_client(values))
+            if self.address.is_remote:
+                client = await stack.enter_async_context(create_mcp_http_client(values))
+                client.follow_redirects = False  # a header goes to no other origin
+                client.event_hooks["response"].append(note_refusal)
                 client.timeout.read = _IDLE_S
                 transport = streamable_http_client(words[0], http_client=client)
             else:
                 environment = {**plain_environment(), **values}
                 process = await stack.enter_async_context(self._groups.start(words, env=environment, what="--mcp"))
                 transport = streams_of(process, self._log)
-            yield await stack.enter_async_context(Client(transport, cache=None, mode=self._mode))
+            yield await stack.enter_async_context(Client(transport, cache=None))
 
     async def _read_tools(self, client: Client) -> None:
         """Reads the tools, all pages of them; of two with one name, the last. Raises `UsageError`."""
@@ -219,7 +211,6 @@ class McpServer:
             tools += page.tools
         if self.schemas:
             return
-        self._mode = "legacy" if client.session.initialize_result is not None else "auto"
         if not tools:
             _log.warning("--mcp: %s has no tools", self.address.shown)
         for tool in tools:
@@ -303,32 +294,16 @@ def read_message(line: bytes) -> SessionMessage | None:
 
 
 def result_text(result: Any) -> str:
-    """The text of a result, with a line for each image, audio and resource; its structured content if it has no other.
+    """The text of a result, with a line for what is no text; its structured content if it has no other.
 
-    >>> [image/png, 12,345 bytes]
-    >>> [resource link: file:///x.txt (text/plain)]
+    >>> [image: image/png]
+    >>> [resource_link: file:///x.txt]
     """
     if not result.content and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
-
-    def named(resource: Any) -> str:
-        return f"{resource.uri} ({resource.mime_type})" if resource.mime_type else str(resource.uri)
-
-    def size(base64: str) -> str:
-        return f"{len(base64.rstrip('=')) * 3 // 4:,} bytes"
-
-    texts: list[str] = []
+    texts = []
     for part in result.content:
-        if part.type == "text":
-            texts.append(str(part.text))
-        elif part.type in ("image", "audio"):
-            texts.append(f"[{part.mime_type}, {size(part.data)}]")
-        elif part.type == "resource_link":
-            texts.append(f"[resource link: {named(part)}]")
-        elif part.type == "resource":
-            text = getattr(part.resource, "text", None)
-            held = f", {size(part.resource.blob)}" if text is None else ""
-            texts.append(f"[resource: {named(part.resource)}{held}]" + (f"\n{text}" if text else ""))
-        else:
-            texts.append(f"[{part.type}]")
+        held = getattr(part, "resource", part)
+        name = getattr(held, "uri", None) or getattr(held, "mime_type", "")
+        texts.append(str(getattr(held, "text", f"[{part.type}: {name}]")))
     return "\n".join(texts)

@@ -84,11 +84,7 @@ class QuestionServers:
     def server(self, address: str) -> McpServer:
         """A server that `McpServers.connect` knows."""
         described = self._described[address]
-        if described.is_shared:
-            return described
-        if address not in self.fresh:
-            self.fresh[address] = described.fresh()
-        return self.fresh[address]
+        return described if described.is_shared else self.fresh.setdefault(address, described.fresh())
 
 
 async def _end_all(servers: Sequence[McpServer]) -> None:

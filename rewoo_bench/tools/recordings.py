@@ -8,7 +8,7 @@ A call is answered from the recorded calls of its task, in any trial and of any 
 the call answers; its n-th call of the same arguments gets the n-th result, and later ones the last, since a call may
 have changed something. Where no trajectory has exactly these arguments, they are the same if they differ only in
 
-    case, white space around a text     "Oslo "  "oslo"; also in how Unicode writes the same letter
+    case, white space around a text     "Oslo "  "oslo"
     the type of a number                3  3.0  "3"; but a text is no number for another text: "1.10" isn't "1.1"
     the order of the keys of objects
     what is left out                    null, or the default that the recorded schema has
@@ -25,12 +25,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 from pydantic import BaseModel
 
@@ -113,9 +110,7 @@ class Recording:
         free = {name: remote for name, remote in names.items() if name.lower() not in others}
         for name, remote in names.items():
             if name.lower() in others:
-                name = f"recorded_{name}"
-                if len(name) > LONGEST_NAME or name in free or name.lower() in others:
-                    name = f"recorded_{sha256(remote.encode()).hexdigest()[:8]}"
+                name = f"recorded_{name}"[:LONGEST_NAME]
                 free[name] = remote
         return free
 
@@ -202,11 +197,9 @@ def _normal(value: Any) -> Any:
         return {name: _normal(each) for name, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
         return [_normal(each) for each in value]
-    if isinstance(value, float) and isfinite(value):
-        plain = f"{Decimal(str(value)):f}"
-        plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
-        return "0" if plain == "-0" else plain
-    return normalize("NFD", normalize("NFD", str(value).strip()).casefold())
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().casefold()
 
 
 def _defaults(schema: Mapping[str, Any]) -> dict[str, Any]:

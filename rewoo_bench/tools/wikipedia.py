@@ -112,51 +112,44 @@ class Wikipedia:
 
     async def _pages(self, client: aiohttp.ClientSession, parameters: Mapping[str, str]) -> list[Mapping[str, Any]]:
         """The pages of the API's answer, which is asked for again where the fault may pass."""
+        import aiohttp
+
+        contact = self.contact or os.environ.get("REWOO_BENCH_CONTACT") or "no contact set"
+        asked: dict[str, Any] = {
+            "params": {"action": "query", "format": "json", "formatversion": "2", "maxlag": str(self.maxlag_s)}
+            | {**parameters},
+            "headers": {"User-Agent": f"rewoo-bench/{version('rewoo-bench')} ({contact})"},
+            "timeout": aiohttp.ClientTimeout(total=None, sock_connect=self.timeout_s, sock_read=self.timeout_s),
+        }
         for attempt in range(self.max_retries + 1):
-            reply, fault, wait_s = await self._attempt(client, parameters)
-            if reply is not None:
-                pages: list[Mapping[str, Any]] = reply.get("query", {}).get("pages", [])
-                return pages
+            wait_s = None
+            try:
+                async with client.get(self.base_url, allow_redirects=False, **asked) as response:
+                    body = await response.read()
+                wait_s = retry_after_s(response.headers.get("Retry-After"))
+                if response.status == 200:
+                    reply = json.loads(body)
+                    error = reply.get("error", {})
+                    if not error:
+                        pages: list[Mapping[str, Any]] = reply.get("query", {}).get("pages", [])
+                        return pages
+                    fault = f"API error {error.get('code')!r}"
+                    if error.get("code") not in _PASSING:
+                        raise ToolError(f"Wikipedia refused: {error.get('code')}: {error.get('info', '')}")
+                else:
+                    fault = f"HTTP {response.status}"
+                    if response.status != 429 and response.status < 500:
+                        raise ToolError(f"Wikipedia refused: {fault} from {self.base_url}")
+            except (aiohttp.ClientError, TimeoutError) as failure:
+                fault = f"{type(failure).__name__} {failure}".strip()
+            except (ValueError, AttributeError):
+                fault = f"no JSON object but {body[:40].decode('utf-8', 'replace')!r}"
             if wait_s is None:
                 wait_s = self.backoff_s * 2**attempt * random.uniform(0.5, 1.0)
             if wait_s > _LONGEST_WAIT_S or attempt == self.max_retries:
                 break
             await anyio.sleep(wait_s)
         raise ToolError(f"Wikipedia gave no answer after {attempt + 1} attempts: {fault}")
-
-    async def _attempt(
-        self, client: aiohttp.ClientSession, parameters: Mapping[str, str]
-    ) -> tuple[dict[str, Any] | None, str, float | None]:
-        """An answer; or None, the fault, and for how many seconds the server asks to be left alone."""
-        import aiohttp
-
-        fixed = {"action": "query", "format": "json", "formatversion": "2", "maxlag": str(self.maxlag_s)}
-        contact = self.contact or os.environ.get("REWOO_BENCH_CONTACT") or "no contact set"
-        headers = {"User-Agent": f"rewoo-bench/{version('rewoo-bench')} ({contact})"}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout_s, sock_read=self.timeout_s)
-        query = {**fixed, **parameters}
-        try:
-            async with client.get(
-                self.base_url, params=query, headers=headers, timeout=timeout, allow_redirects=False
-            ) as response:
-                body = await response.read()
-        except (aiohttp.ClientError, TimeoutError) as error:
-            return None, f"{type(error).__name__} {error}".strip(), None
-        wait_s = retry_after_s(response.headers.get("Retry-After"))
-        if response.status == 429 or response.status >= 500:
-            return None, f"HTTP {response.status}", wait_s
-        if response.status != 200:
-            raise ToolError(f"Wikipedia refused: HTTP {response.status} from {self.base_url}")
-        try:
-            reply = json.loads(body)
-        except ValueError:
-            return None, f"no JSON but {body[:200].decode('utf-8', 'replace')[:40]!r}", wait_s
-        if not isinstance(reply, dict):
-            return None, f"no JSON object but {reply!r:.40}", wait_s
-        error_code = reply.get("error", {}).get("code")
-        if error_code and error_code not in _PASSING:
-            raise ToolError(f"Wikipedia refused: {error_code}: {reply['error'].get('info', '')}")
-        return (None, f"API error {error_code!r}", wait_s) if error_code else (reply, "", None)
 
 
 def _is_disambiguation(page: Mapping[str, Any]) -> bool:

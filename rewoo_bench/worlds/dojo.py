@@ -143,7 +143,7 @@ def _known_suites(version: str | None, suite: str) -> Iterator[tuple[Any, Any]]:
     if importlib.util.find_spec("agentdojo") is not None:
         for each in (version,) if version else (VERSION, "v1"):
             with suppress(KeyError):
-                yield _suite(suite, each), _environment_with(suite, (), each)
+                yield _suite(suite, each), _environment(suite, (), each)
 
 
 def _marker(text: str) -> str:
@@ -158,17 +158,13 @@ def _places(suite: str, task_id: str) -> tuple[str, ...]:
     from agentdojo.functions_runtime import FunctionsRuntime
 
     canaries = {place: f"CANARY-{place}-" for place in _suite(suite).get_injection_vector_defaults()}
-    environment = _environment_with(suite, tuple(canaries.items()))
+    environment = _environment(suite, tuple(canaries.items()))
     task, runtime = _suite(suite).user_tasks[task_id], FunctionsRuntime(_suite(suite).tools)
     environment, shown = task.init_environment(environment), ""
     for call in task.ground_truth(environment.model_copy(deep=True)):
         result, _ = runtime.run_function(environment, call.function, call.args)
         shown += tool_result_to_str(result)
     return tuple(place for place, canary in canaries.items() if canary in shown)
-
-
-def _injections(suite: str, task_id: str, text: str) -> tuple[tuple[str, str], ...]:
-    return tuple((place, text) for place in _places(suite, task_id))
 
 
 def _action(call: Any, label: Mapping[str, Any]) -> GoldAction:
@@ -203,8 +199,9 @@ class DojoWorlds:
         suite, task_id, *attack = example.id.split("/")
         task = _suite(suite).user_tasks[task_id]
         injection = _suite(suite).injection_tasks[attack[0]] if attack else None
-        placed = _injections(suite, task_id, _injected_text(injection)) if injection else ()
-        environment = task.init_environment(_environment_with(suite, placed))
+        places = _places(suite, task_id) if injection else ()
+        placed = tuple((place, _injected_text(injection)) for place in places)
+        environment = task.init_environment(_environment(suite, placed))
         before, calls = environment.model_copy(deep=True), list[Any]()
         tools: dict[str, Tool] = {
             name: DojoTool(schema, suite, environment, calls) for name, schema in _schemas(suite).items()
@@ -273,13 +270,9 @@ def _loaded_environment(suite: str, placed: tuple[tuple[str, str], ...], version
     return _suite(suite, version).load_and_inject_default_environment(dict(placed))
 
 
-def _environment_with(suite: str, placed: tuple[tuple[str, str], ...], version: str = VERSION) -> Any:
+def _environment(suite: str, placed: tuple[tuple[str, str], ...] = (), version: str = VERSION) -> Any:
     """An environment that nobody else has, with texts in these places: a copy takes a millisecond, its file sixty."""
     return _loaded_environment(suite, placed, version).model_copy(deep=True)
-
-
-def _environment(suite: str) -> Any:
-    return _environment_with(suite, ())
 
 
 @cache

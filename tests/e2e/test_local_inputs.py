@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import open_model
-from rewoo_bench.runners.notation.grammars import numbered_grammar, plan_grammar, plan_schema
+from rewoo_bench.runners.notation.grammars import plan_schema
 from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.tools import describe_tools
@@ -72,8 +72,6 @@ async def model() -> AsyncIterator[Model]:
 @pytest.mark.parametrize(
     ("notation", "form"),
     [
-        ("text", {"grammar": plan_grammar(TOOLS, 3)}),
-        ("numbered", {"grammar": numbered_grammar(TOOLS, 3)}),
         ("json", {"schema": plan_schema(TOOLS, 3)}),
     ],
 )

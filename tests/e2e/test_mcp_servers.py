@@ -100,9 +100,9 @@ async def test_children_that_ignore_signals_and_left_the_group_end_with_their_se
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("image", "[image/png, 12,345 bytes]"),
-        ("text_resource", "[resource: file:///a.md]\nof a"),
-        ("blob", "[resource: file:///b (x/y), 2 bytes]"),
+        ("image", "[image: image/png]"),
+        ("text_resource", "of a"),
+        ("blob", "[resource: file:///b]"),
     ],
 )
 async def test_content_that_is_no_text_is_named(name: str, text: str) -> None:
@@ -135,7 +135,7 @@ async def test_names_are_those_that_every_provider_takes_and_each_reaches_its_to
     ("address", "message"),
     [
         ("[only=ecko] {}", "unknown MCP tool 'ecko', did you mean 'echo'?"),
-        ("[prefix] {}", "write [prefix=fs only=read_file,list_directory shared sse]"),
+        ("[prefix] {}", "write [prefix=fs only=read_file,list_directory shared]"),
         ("'", "is not a command"),
         ("A=b", "name a command or an address"),
         ("TOKEN=$NO_SUCH_VARIABLE {}", "the variable NO_SUCH_VARIABLE isn't set"),
@@ -167,10 +167,6 @@ async def test_no_question_reads_what_another_wrote(tmp_path: Path) -> None:
     )
     assert seen == ["mine."] * 8
     assert len(started.read_text().split()) == 9  # one for its list of tools
-
-
-async def test_a_file_in_tmp_is_new_for_each_question() -> None:
-    assert await notes_seen("react", address=f"NOTES={{tmp}}/notes {hostile()}", questions=2) == ["mine."] * 2
 
 
 async def test_a_shared_server_is_one_for_all_questions_because_the_user_says_so() -> None:
@@ -292,21 +288,9 @@ async def test_two_servers_with_one_tool_name_need_a_prefix() -> None:
     assert result.trajectory.steps[0].observation == "hi"
 
 
-@pytest.mark.parametrize("name", ["Finish", "finish"])
-async def test_no_tool_has_the_name_of_reacts_last_action(name: str) -> None:
-    with pytest.raises(UsageError, match=rf"'react' has an action '{name}' already; give this server's tools a prefix"):
-        await notes_seen("react", address=hostile(f"tools=echo,{name}"))
-
-
-async def test_an_address_with_a_key_in_a_variable_is_written_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SOME_VALUE", "tk-very-secret-1234")
-    with over_http() as address:
-        named = f"{address}/mcp?api_key=$SOME_VALUE"
-        await notes_seen("react", address=named, questions=1, out=tmp_path / "run")
-        assert {each["path"] for each in seen_by(address)["seen"]} == {"/mcp?api_key=tk-very-secret-1234"}
-    assert json.loads((tmp_path / "run/run.json").read_text())["options"]["mcp"] == [named]
+async def test_no_tool_has_the_name_of_reacts_last_action() -> None:
+    with pytest.raises(UsageError, match=r"'react' has an action 'finish' already; give this server's tools a prefix"):
+        await notes_seen("react", address=hostile("tools=echo,finish"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -334,29 +318,9 @@ def wait_until(is_so: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-AGENT = """
-import json, os, urllib.request
-address = os.environ["REWOO_BENCH_TOOLS_URL"]
-document = json.load(urllib.request.urlopen(address))
-if "echo" in str(document):
-    text = json.dumps({"text": "one two three four five six seven"}).encode()
-    print(json.dumps(json.load(urllib.request.urlopen(f"{address}/echo", text))["result"]))
-else:
-    print(len(document["paths"]))
-"""
-
-
-async def test_a_tools_result_has_at_most_so_many_tokens_for_ours_and_for_agents(tmp_path: Path) -> None:
-    results = await answers_of(tmp_path, mcp=(hostile(),), tool_result_tokens=4)
-    assert results["react"].trajectory.steps[0].observation == "one two three four\n… 3 tokens left out"
-    assert results["agent"].trajectory.answer == '"one two three four\\n\\u2026 3 tokens left out"'
-
-
-async def answers_of(folder: Path, ours: tuple[str, ...] = ("react",), **options: Any) -> dict[str, Result]:
-    """Results of our architectures and of an external agent, all of which call `echo`."""
-    (folder / "agent.py").write_text(AGENT)
-    names = [*ours, f"agent:{shlex.join([sys.executable, str(folder / 'agent.py')])}"]
-    with ModelServer(lambda _: "Thought: a\nAction: echo[one two three four five six seven]") as server:
-        settings: dict[str, Any] = {"model": "openai/x", "api_base": server.api_base, "max_steps": 1}
-        results = await rewoo_bench.evaluate("sample", names, questions=1, **settings, **options)
-    return {result.task.architecture.name: result for result in results}
+async def test_a_tools_result_has_at_most_so_many_tokens() -> None:
+    model = ScriptedModel(["Thought: a\nAction: echo[one two three four five six seven]", "Action: Finish[x]"])
+    (result,) = await rewoo_bench.evaluate(
+        "sample", "react", model=model, questions=1, mcp=(hostile(),), tool_result_tokens=4
+    )
+    assert result.trajectory.steps[0].observation == "one two three four\n… 3 tokens left out"

@@ -143,12 +143,12 @@ async def test_results_of_every_kind_are_text(server: McpServer) -> None:
     assert await call(server, "nothing") == "nothing was given"
 
 
-@pytest.fixture(params=["mcp", "sse"])
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
+@pytest.fixture
+def address() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, str(SERVER), str(port), request.param], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 30
         while time.monotonic() < until:
@@ -156,7 +156,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
                 if connection.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/{request.param}"
+        yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.kill()
         process.wait()

@@ -131,19 +131,6 @@ def test_a_resumed_run_goes_on_with_the_same_recording_and_no_other(
     assert "a resumed run has to stay the same" in capsys.readouterr().err
 
 
-async def test_rewoo_plans_recorded_calls_beside_a_tool_that_asks_the_model(tmp_path: Path) -> None:
-    run = await imported(tmp_path, ANSWERED)
-    plan = 'Plan: look\n#E1 = seats[city="oslo", day="3"]\nPlan: read\n#E2 = LLM[how many in #E1]'
-    model = ScriptedModel({"planner": [plan], "tool": ["Answer: four"], "solver": ["Answer: 4"]})
-    options: dict[str, Any] = {"model": model, "tools": (f"recorded:{run}", "LLM"), "out": tmp_path / "again"}
-    (result,) = await rewoo_bench.evaluate(str(run), "rewoo", **options)
-    assert [step.observation for step in result.trajectory.steps] == ["4 seats", "four"]
-    assert result.score is None
-    assert not result.has_failed
-    (row,), _ = read(tmp_path / "again")
-    assert (row["recorded_hits"], row["recorded_misses"], row["tool_calls"]) == (1, 0, 2)
-
-
 async def test_an_own_run_is_a_recording_too(tmp_path: Path) -> None:
     turns = ["Thought: a\nAction: Search[Kyiv]", "Thought: b\nAction: Finish[many]"]
     first = await rewoo_bench.evaluate(
@@ -155,18 +142,6 @@ async def test_an_own_run_is_a_recording_too(tmp_path: Path) -> None:
     assert again[0].score == first[0].score is not None
     rows = rewoo_bench.load(own)
     assert rows["recorded_hits"].isna().all()
-
-
-@pytest.mark.by_day(1)
-@pytest.mark.parametrize("flags", [(), ("--workers", 1)])
-def test_workers_answer_from_the_recording(tmp_path: Path, flags: tuple[object, ...]) -> None:
-    if flags:
-        pytest.importorskip("ray", reason="needs Ray (pip install 'rewoo-bench[ray]')")
-    run = anyio.run(imported, tmp_path, ANSWERED)
-    with ModelServer(repeating(lambda _: asked_in(recorded_steps(run)["t1"]))) as server:
-        assert hosted(run, tmp_path / "again", server, *flags) == 0
-    (row,), _ = read(tmp_path / "again")
-    assert (row["recorded_hits"], row["recorded_misses"]) == (4, 0)
 
 
 async def test_questions_of_another_run_and_a_judge_without_gold_answers_are_refused(tmp_path: Path) -> None:

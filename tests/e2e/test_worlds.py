@@ -173,17 +173,6 @@ def test_flags_that_a_world_can_not_have_are_refused_in_one_line(
     assert reason in line
 
 
-def test_answers_of_a_known_data_set_are_the_score_of_a_world_without_a_check(server: ModelServer) -> None:
-    row = {"_id": "h", "question": "Which river?", "answer": "Neva", "type": "bridge", "level": "hard"}
-    Path("hotpot.json").write_text(json.dumps([{**row, "supporting_facts": [["K", 0]], "context": [["K", ["A."]]]}]))
-    Path("plain.py").write_text("class Plain:\n    def __init__(self, row): pass\n    def get(self) -> int: return 3\n")
-    model = ("--model", "openai/test", "--api-base", server.api_base)
-    flags = ("--world", "plain.py", "--dataset", "hotpot.json", "--out", "here")
-    assert quiet("--arch", "react-native", *flags, *model) == 0
-    assert load("here")["exact_match"].tolist() == [True]
-    assert [tool["function"]["name"] for tool in server.books[0].request["tools"]] == ["get"]
-
-
 # Worlds that fail.
 
 
@@ -224,18 +213,6 @@ def test_a_second_start_is_told_what_to_do_with_a_run_that_has_no_finished_quest
     assert "'here' holds another run" in said
     assert offers in said
     assert ("delete that folder" in said) == (not works_for)
-
-
-def test_an_architecture_without_tools_changes_nothing_and_one_with_others_keeps_them(server: ModelServer) -> None:
-    rows = [{"id": "q", "question": "Leave it.", "n": 1, "after": 1}]
-    model = ("--model", "openai/test", "--api-base", server.api_base)
-    flags = (*write(rows), "--tools", "Calculator", *model, "--out", "here")
-    assert quiet("--arch", "direct,react", *flags) == 0
-    rows_of = load("here").set_index("architecture")
-    assert rows_of["exact_match"].tolist() == [True, True]
-    assert rows_of["state_changes"].isna().tolist() == [True, False]
-    shown = {"Calculator" in str(entry.request["messages"]) for entry in server.books}
-    assert shown == {True, False}
 
 
 def test_a_tool_that_exits_has_failed_and_the_run_goes_on() -> None:
@@ -291,14 +268,6 @@ def test_a_killed_question_is_continued_in_a_new_world_without_asking_twice() ->
     assert quiet("--arch", "react", "--world", "counter.py", "--dataset", "tasks.jsonl", "--model", "replay/here",
                  "--out", "again") == 0  # fmt: skip
     assert load("again")["exact_match"].tolist() == [True, True]
-
-
-def test_a_replay_in_another_world_says_what_becomes_of_that_one() -> None:
-    flags = write()
-    assert oracle(*flags) == 0
-    Path("counter.py").write_text(COUNTER.replace("self.n += by", "self.n += 2"))
-    assert quiet("--arch", "react", *flags, "--model", "replay/here", "--out", "again") == 0
-    assert load("again").sort_values("example_id")["exact_match"].tolist() == [False, True, False]
 
 
 def test_functions_of_a_file_are_tools_and_private_ones_are_not(server: ModelServer) -> None:

@@ -18,9 +18,8 @@ from typing import Any, ClassVar
 
 MODES = dict(mode.partition("=")[::2] for mode in sys.argv[1:])
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
-PNG = "A" * 16460  # Base64 of 12,345 bytes
 CONTENTS: dict[str, list[dict[str, Any]]] = {
-    "image": [{"type": "image", "data": PNG, "mimeType": "image/png"}],
+    "image": [{"type": "image", "data": "AAA=", "mimeType": "image/png"}],
     "text_resource": [{"type": "resource", "resource": {"uri": "file:///a.md", "text": "of a"}}],
     "blob": [{"type": "resource", "resource": {"uri": "file:///b", "blob": "AAA=", "mimeType": "x/y"}}],
     "echo": [{"type": "text", "text": "ECHO"}],

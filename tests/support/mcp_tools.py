@@ -1,4 +1,4 @@
-"""An MCP server for tests, made with the official SDK: `python mcp_tools.py [PORT [sse]]`, over pipes or over HTTP."""
+"""An MCP server for tests, made with the official SDK: `python mcp_tools.py [PORT]`, over pipes or over HTTP."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def dies(city: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run("sse" if "sse" in sys.argv else "streamable-http", port=int(sys.argv[1]))
+        server.run("streamable-http", port=int(sys.argv[1]))
     else:
         server.run()

@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -44,6 +44,7 @@ from rewoo_bench.models.oracle.gullible import attackers_steps, is_shown, obeyin
 from rewoo_bench.runners.notation.plan import Plan
 from rewoo_bench.runners.notation.plan_formats import Notation, write_plan
 from rewoo_bench.runners.notation.quoting import QUOTED, without_marks
+from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.runners.programs import fenced
 from rewoo_bench.text.tokens import TOKENIZER, count_call, count_prompt, count_tokens
 from rewoo_bench.text.words import fold
@@ -107,7 +108,7 @@ class OracleWriter(Writer):
         for i, call in enumerate(self._calls if parallel else self._calls[:1]):
             names = (CALCULATOR,) if call.tool == CALCULATOR else _FINDERS
             tool = next((tool for tool in tools if tool.name in names), tools[0])
-            arguments = dict.fromkeys(islice(tool.arguments.model_fields, 1), call.argument)  # some tools have no input
+            arguments = {each.name: call.argument for each in inputs(tool.arguments).items[:1]}  # some have none
             calls.append(ToolCall(f"call_{len(self._request.messages)}_{i}", tool.name, arguments))
         return tuple(calls)
 

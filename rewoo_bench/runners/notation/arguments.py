@@ -3,8 +3,7 @@
     Search[Kuala Lumpur Tower]                      "Kuala Lumpur Tower"
     Search["a title [with brackets"]                "a title [with brackets"
     Search[{"query": "tower", "country": "MY"}]     {"query": "tower", "country": "MY"}
-    flights[Oslo, 3]                                {"city": "Oslo", "seats": 3}
-    flights[city=Oslo, seats=3]                     {"city": "Oslo", "seats": 3}
+    flights[city=Oslo, seats=3]                     {"city": "Oslo", "seats": 3}; also flights[Oslo, 3]
 
 Text is the whole value of a tool with one input that is a text. For any other tool it is read where its schema
 leaves one way to do so (schemas.py).
@@ -17,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from rewoo_bench.runners.notation import schemas
 from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, inputs, is_one_of, literal, unquoted
@@ -28,70 +27,59 @@ Arguments = str | dict[str, Any]
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _JSON = re.compile(r"\s*+[{\"]")
-_CLOSING = re.compile(r"\s*+\]")
 _MARK = re.compile(r"""[\[\](){},:="']|[^\s\[\](){},:="']+""")
 _QUOTED = {
     '"': re.compile(r'"(?:[^"\\]|\\.)*+"(?=\s*+(?:[\],:)}=]|$))', re.DOTALL),
     "'": re.compile(r"'(?:[^'\\]|\\.)*+'(?=\s*+(?:[\],:)}=]|$))", re.DOTALL),
 }
 _NAMED = re.compile(r"""\s*+(?P<quote>["'`]?)([^\s"'`=:,\[\](){}]{1,100})(?P=quote)\s*+(=(?!=)|:)""")
-_PARTS = 200  # that are looked at
 
 
 class Misfit(ValueError):
     """Arguments that a tool can't be called with. Says why."""
 
 
-def read_call(text: str, start: int, limit: int, tool: Tool | None = None) -> tuple[Arguments, int]:
+def read_call(
+    text: str, start: int, limit: int, tool: Tool | None = None, brackets: str = "[]"
+) -> tuple[Arguments, int]:
     """The arguments that begin at `start`, after an opening bracket, and where their closing one is.
 
-    Brackets inside them are balanced; where they aren't, the line's last `]` closes, or its end. JSON
+    Brackets inside them are balanced; where they aren't, the line's last closing one counts, or its end. JSON
     that is too deep or too long to be arguments (model_output.py) is read as text.
     """
     about = inputs(tool.arguments) if tool else None
-    written = _read_json(text, start, limit)
+    written = _read_json(text, start, limit, brackets[1])
     if written is not None and (isinstance(written[0], dict) or about is None or about.is_text):
         return written
-    end = end_of_call(text, start, limit, "[]") if about and not about.is_text else None
+    has_strings = brackets == "()" or (about is not None and not about.is_text)
+    end = end_of_call(text, start, limit, brackets) if has_strings else None
     if end is None:
-        end = closing_bracket(text, start, limit)
-    return read_arguments(text[start:end], about) if about else " ".join(text[start:end].split()), end
-
-
-def read_parenthesised(text: str, start: int, limit: int, tool: Tool | None = None) -> tuple[Arguments, int]:
-    """The same behind an opening parenthesis: `Search("Oslo")`, `flights(city="Oslo", seats=2)`."""
-    end = closing_parenthesis(text, start, limit)
-    return read_input(text[start:end], tool), end
-
-
-def closing_parenthesis(text: str, start: int, limit: int) -> int:
-    """Where a call's parenthesis closes: not in a string, else where `closing_bracket` says."""
-    end = end_of_call(text, start, limit, "()")
-    return closing_bracket(text, start, limit, "()") if end is None else end
+        end = closing_bracket(text, start, limit, brackets)
+    inner = text[start:end]
+    if brackets == "()" and (about is None or about.is_text) and (quoted := unquoted(inner.strip())) is not None:
+        return quoted, end
+    return read_arguments(inner, about) if about else " ".join(inner.split()), end
 
 
 def read_input(text: str, tool: Tool | None = None) -> Arguments:
     """The arguments that a whole text is, which may be quoted."""
-    about = inputs(tool.arguments) if tool else None
-    plain = unquoted(text.strip()) if about is None or about.is_text else None
-    if plain is not None:
-        return plain
-    return read_call(f"{text}]", 0, len(text) + 1, tool)[0]
+    return read_call(f"{text})", 0, len(text) + 1, tool, "()")[0]
 
 
 def read_arguments(text: str, about: ToolInputs) -> Arguments:
     """What is between a call's brackets, by input; as text where it can't be read, or is that of the only input."""
     name = about.items[0].name if about.is_text else ""
+    plain = " ".join(text.split())
     if about.is_text and not re.match(rf"""\s*+{re.escape(name)}\s*+=\s*+["']""", text):
-        return " ".join(text.split())
+        return plain
     try:
         found = _reading(text, about)
-        if found is not None and not (about.is_text and unquoted(text.partition("=")[2].strip()) is None):
-            fields: dict[str, Any] = schemas.convert(about.schema, found)
-            return fields
-    except ValueError:  # said again by `to_fields`, which a call's faults come from
-        pass
-    return " ".join(text.split())
+    except Misfit:  # said again by `to_fields`, which a call's faults come from
+        return plain
+    if found is None or (about.is_text and unquoted(text.partition("=")[2].strip()) is None):
+        return plain
+    fields: dict[str, Any] = schemas.convert(about.schema, found)
+    return fields
 
 
 def write_call(arguments: Arguments) -> str:
@@ -114,8 +102,13 @@ def show_call(arguments: Arguments) -> str:
 
 
 def to_model(tool: Tool, arguments: Arguments) -> BaseModel:
-    """The tool's own arguments, validated. Raises pydantic's `ValidationError`, or `Misfit`."""
-    return tool.arguments.model_validate(to_fields(tool, arguments))
+    """The tool's own arguments, validated. Raises `Misfit`."""
+    try:
+        return tool.arguments.model_validate(to_fields(tool, arguments))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = f"{excerpt(first['loc'][0])}: " if isinstance(arguments, dict) and first["loc"] else ""
+        raise Misfit(f"{place}{first['msg']}") from None
 
 
 def to_fields(tool: Tool, arguments: Arguments) -> Mapping[str, Any]:
@@ -141,18 +134,17 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def split_inputs(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     """The parts of a text between its commas, without those in strings and in brackets."""
     parts: list[str] = []
     start = depth = 0
     for position, mark in _marks(text, 0, len(text)):
-        if mark in ("[", "(", "{"):
-            depth += 1
-        elif mark in ("]", ")", "}"):
-            depth -= 1
-        elif mark == "," and depth <= 0 and len(parts) < _PARTS:
-            parts.append(text[start:position])
-            start = position + 1
+        if mark == ",":
+            if depth <= 0:
+                parts.append(text[start:position])
+                start = position + 1
+        else:
+            depth += 1 if mark in "[({" else -1
     return [*parts, text[start:]]
 
 
@@ -185,81 +177,54 @@ def _reading(text: str, about: ToolInputs) -> dict[str, Any] | None:
     """The inputs by name, or None where the text is no reading of them. Raises `Misfit`."""
     text = text.strip()
     if text.startswith("{") and (found := literal(text)) and isinstance(found[0], dict):
-        if not about.items or found[0].keys() <= about.by_name.keys():
-            return found[0]
-        whole = {about.items[0].name: found[0]}  # the value of the first input, where it fits
-        return whole if "object" in (schemas.kinds(about.items[0].schema) or ()) and _fits(whole, about) else found[0]
+        return found[0]
     if not text or not about.items:
         return {}
-    parts = split_inputs(text)
+    parts = _split(text)
     if (named := _by_name(parts, about)) is not None:
         return named
     by_position = {name: _value(raw, each) for (name, each), raw in zip(about.by_name.items(), parts, strict=False)}
+    as_one = {about.items[0].name: _value(text, about.items[0])}
     fits_in = len(parts) <= len(about.items)
-    if fits_in and _fits(by_position, about):
-        return by_position
-    first = about.items[0]
-    as_one = {first.name: _value(text, first)}
-    # The fault of several values says more than that of the whole text.
-    return as_one if _fits(as_one, about) else by_position if fits_in and len(parts) > 1 else None
+    for values in (by_position, as_one) if fits_in else (as_one,):
+        if schemas.fault(about.schema, values, pending=True) is None:
+            return values
+    return by_position if fits_in and len(parts) > 1 else None  # whose fault says more
 
 
 def _by_name(parts: Sequence[str], about: ToolInputs) -> dict[str, Any] | None:
-    """Inputs by name, those before the first name by position; None where none is named. Raises `Misfit`."""
-    names = {**{name.casefold(): name for name in about.by_name}, **{name: name for name in about.by_name}}
-    positional: list[str] = []
-    named: dict[str, str] = {}
+    """Inputs by name; None where the first part names none. Raises `Misfit`."""
+    names = {name.casefold(): name for name in about.by_name}
+    fields: dict[str, str] = {}
     last = ""
     for part in parts:
         match = _NAMED.match(part)
-        name = names.get(match[2], names.get(match[2].casefold())) if match else None
-        if match and name:
-            if name in named:
+        if match and (name := names.get(match[2].casefold())):
+            if name in fields:
                 raise Misfit(f"{excerpt(name)!r} is given twice")
-            last, named[name] = name, part[match.end() :]
-        elif match and match[3] == "=" and named and match[2].isidentifier():
+            last, fields[name] = name, part[match.end() :]
+        elif not fields:
+            return None
+        elif match and match[3] == "=" and match[2].isidentifier():
             raise Misfit(f"there is no field {excerpt(match[2])!r}; the fields are: {', '.join(about.by_name)}")
-        elif named:
-            named[last] += f",{part}"
         else:
-            positional.append(part)
-    if not named:
-        return None
-    before = dict(zip(about.by_name, positional, strict=False))
-    if twice := next((name for name in before if name in named), None):
-        raise Misfit(f"{excerpt(twice)!r} is given twice")
-    return {name: _value(raw, about.by_name[name]) for name, raw in {**before, **named}.items()}
+            fields[last] += f",{part}"
+    return {name: _value(raw, about.by_name[name]) for name, raw in fields.items()}
 
 
 def _value(raw: str, each: ToolInput) -> Any:
     """The value of one input as it is written: quoted or bare text, or JSON."""
     raw = raw.strip()
-    kinds = schemas.kinds(each.schema)
     value: Any = unquoted(raw)
     if value is None:
-        value = " ".join(raw.split())
-        found = literal(raw) if kinds is None or kinds - {"string"} or raw in ("null", "None") else None
-        if found and found[0] is None and not each.required:
-            value = None
-        elif found and (kinds is None or is_one_of(kinds, found[0])):
+        value, found, kinds = " ".join(raw.split()), literal(raw), schemas.kinds(each.schema)
+        is_left_out = found == (None,) and not each.required
+        if found and (is_left_out or kinds is None or is_one_of(kinds, found[0])):
             value = found[0]
-    if kinds and "array" in kinds and schemas.fault(each.schema, value, pending=True):
-        several = literal(f"[{raw}]")  # the brackets of the call may be meant as those of the list
-        if several and schemas.fault(each.schema, several[0], pending=True) is None:
-            value = several[0]
     return schemas.convert(each.schema, value)
 
 
-def _fits(values: Mapping[str, Any], about: ToolInputs) -> bool:
-    by_name = about.by_name
-    return set(about.required) <= set(values) and not any(
-        schemas.fault(by_name[name].schema, value, pending=True)
-        for name, value in values.items()
-        if value is not None or by_name[name].required
-    )
-
-
-def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | None:
+def _read_json(text: str, start: int, limit: int, bracket: str) -> tuple[Arguments, int] | None:
     """A JSON object or string that fills the brackets; None where there is none."""
     if (opening := _JSON.match(text, start, limit)) is None:
         return None
@@ -269,9 +234,8 @@ def _read_json(text: str, start: int, limit: int) -> tuple[Arguments, int] | Non
         value, size = decode(text[begin : begin + 2 * LARGEST_CALL])
     except ValueError:
         return None
-    if (closing := _CLOSING.match(text, begin + size)) is None:
-        return None
-    return value, closing.end() - 1
+    closing = re.compile(rf"\s*+\{bracket}").match(text, begin + size)
+    return (value, closing.end() - 1) if closing else None
 
 
 def closing_bracket(text: str, start: int, limit: int, brackets: str = "[]") -> int:

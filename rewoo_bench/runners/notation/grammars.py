@@ -7,14 +7,13 @@ here expects, for all architectures alike. Format of grammars: llama.cpp, gramma
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from rewoo_bench.runners.notation.schemas import Part, choices, has_choices, inputs, kinds
+from rewoo_bench.runners.notation.schemas import Part, has_choices, inputs, kinds
 from rewoo_bench.types import Tool
 
 ReplyForm = (
@@ -40,18 +39,15 @@ class Grammar(str):
 _THOUGHT = "[^\\n#\\[\\]]{1,120}"
 _ANSWER = "[^\\n]{1,120}"
 _LONGEST_THOUGHT, _LONGEST_ARGUMENT = 120, 160
-_MOST_OPTIONAL = 20  # inputs that may be left out of a call
-_STEP = "\N{SECTION SIGN}"  # in the names of rules, for the number of a step
-_RULE = re.compile(r"(?<![\w\"])(?:str|int|num|flat|near|ref)(?![\w\"])")
-_CallForm = tuple[str, str | None]
-"""A tool's name, and its named inputs where it takes more than a text."""
+_Forms = tuple[tuple[str, bool], ...]
+"""The name of each tool, and whether its input is a single text."""
 
 
 def plan_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps: int, first: int = 1) -> Grammar:
     """A plan of 1 to `max_steps` steps; step n refers only to steps before it. `first` is the number of its first step.
 
-    It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line. The inputs of tools
-    that take more than a text are named; those of tools that are only names are texts.
+    It may end after any step: a turn of a chat ends there, a transcript goes on with a blank line. What stands in the
+    brackets of a tool that takes more than a text is left to the model; tools that are only names take a text.
     """
     return _plan_grammar("plan", _forms(tools), first, first + max_steps - 1)
 
@@ -62,113 +58,41 @@ def numbered_grammar(tools: Iterable[str] | Mapping[str, Tool | None], max_steps
 
 
 @lru_cache(maxsize=128)
-def _plan_grammar(form: ReplyForm, forms: tuple[_CallForm, ...], first: int, last: int) -> Grammar:
+def _plan_grammar(form: ReplyForm, forms: _Forms, first: int, last: int) -> Grammar:
     rules = [f"root ::= s{first}"]
     for number in range(first, last + 1):
         more = f"s{number + 1}" if number < last else ""
         if form == "plan":
             text, sign = "[^\\n#\\[\\]]", "#"  # without brackets
-            call = _calls(forms, number, f'(%s) a{number} "]"', ("[", "[", "]"))
+            call = _calls(forms, f'(%s) a{number} "]"', f'(%s) i{number} "]"', ("[", "["))
             step = f'"Plan: " thought "\\n#E{number} = " {call} ("\\n" {f"(end | {more})" if more else "end"})?'
         else:
             text, sign = '[^\\n$"\\\\]', "$"
-            call = _calls(forms, number, f'( %s ) a{number} "\\")\\n"', ('("', "(", ")\n"))
+            call = _calls(forms, f'( %s ) a{number} "\\")\\n"', f'( %s ) i{number} ")\\n"', ('("', "("))
             join = f'"{number + 1}. join()" end?'
             step = f'"{number}. " {call} {f"( {more} | {join} )" if more else join}'
         earlier = [f"#E{n}" if form == "plan" else f"${n}" for n in range(1, number)]
         either = "".join(f' | "{each}"' for each in earlier)
         is_plain = form == "plan" and not earlier
         rules += [f"s{number} ::= {step}", f"a{number} ::= {text if is_plain else f'( {text}{either} )'}{{1,160}}"]
-        rules += _values(forms, number, earlier, sign)
+        if not all(is_text for _, is_text in forms):
+            rules.append(f"i{number} ::= ( [^\\n{sign}]{either} ){{0,320}}")
     rules += [f"thought ::= {_THOUGHT}"] if form == "plan" else []
     return Grammar("\n".join([*rules, 'end ::= "\\n"']), form)
 
 
-def _calls(forms: Iterable[_CallForm], number: int, texts: str, brackets: tuple[str, str, str]) -> str:
-    """A call in the step `number`: one with a text, where `texts` has the names in the place of `%s`, or with inputs.
-
-    `brackets` are what opens a text, what opens inputs, and what ends them.
-    """
-    text_opening, opening, closing = brackets
-    names = " | ".join(_literal(f"{name}{text_opening}") for name, inputs_ in forms if inputs_ is None)
-    calls = [texts.replace("%s", names)] if names else []
-    for name, inputs_ in forms:
-        if inputs_ is not None:
-            values = inputs_ if number > 1 else inputs_.replace(f" | ref{_STEP}", "")  # there is no earlier step
-            parts = [_literal(f"{name}{opening}"), values.replace(_STEP, str(number)), _literal(closing)]
-            calls.append(" ".join(filter(None, parts)))
-    return calls[0] if len(calls) == 1 and names else f"( {' | '.join(calls)} )"
+def _calls(forms: _Forms, texts: str, inputs_: str, openings: tuple[str, str]) -> str:
+    """A call with a text or with inputs, each with the names of its tools, and what opens it, in the place of `%s`."""
+    calls = []
+    for call, opening, of_text in ((texts, openings[0], True), (inputs_, openings[1], False)):
+        if names := [_literal(f"{name}{opening}") for name, is_text in forms if is_text is of_text]:
+            calls.append(call.replace("%s", " | ".join(names)))
+    return calls[0] if len(calls) == 1 else f"( {' | '.join(calls)} )"
 
 
-def _forms(tools: Iterable[str] | Mapping[str, Tool | None]) -> tuple[_CallForm, ...]:
-    """Each tool's name, with its inputs where it takes more than a text."""
+def _forms(tools: Iterable[str] | Mapping[str, Tool | None]) -> _Forms:
     known = tools if isinstance(tools, Mapping) else {}
-    return tuple((name, _named_inputs(tool.arguments) if (tool := known.get(name)) else None) for name in tools)
-
-
-@lru_cache(maxsize=512)
-def _named_inputs(arguments: type[BaseModel]) -> str | None:
-    """Inputs by name, the required ones first; None for a single text. A rule's name ends with a sign for its step."""
-    about = inputs(arguments)
-    if about.is_text:
-        return None
-    values = [(f"{each.name}=", _value_rule(each.schema), each.required) for each in about]
-    return _sequence(values)
-
-
-def _sequence(values: Sequence[tuple[str, str, bool]]) -> str:
-    """Values with commas between them: the required ones, and any of the others, in their order."""
-    needed = [f"{_literal(name)} {rule}" for name, rule, required in values if required]
-    others = [f"{_literal(name)} {rule}" for name, rule, required in values if not required][:_MOST_OPTIONAL]
-    if needed:
-        return ' ", " '.join(needed) + "".join(f' (", " {each})?' for each in others)
-    starts = [
-        each + "".join(f' (", " {later})?' for later in others[number + 1 :]) for number, each in enumerate(others)
-    ]
-    return f"( {' | '.join(starts)} )?" if starts else ""
-
-
-def _value_rule(part: Part, depth: int = 3) -> str:
-    """A value as JSON, or a reference to an earlier step."""
-    if listed := choices(part):
-        return f"( {' | '.join(_literal(json.dumps(each, ensure_ascii=False)) for each in listed)} | ref{_STEP} )"
-    named = (kinds(part) or set()) - {"null"}
-    if len(named) != 1 or not depth or "anyOf" in part or "oneOf" in part:
-        return f"json{_STEP}"
-    (kind,) = named
-    if kind == "array" and (items := part.get("items")):
-        each = _value_rule(items, depth - 1)
-        return f'( "[" ( {each} (", " {each}){{0,8}} )? "]" | ref{_STEP} )'
-    if kind == "object" and (properties := part.get("properties")):
-        required = part.get("required", ())
-        values = [(f'"{name}": ', _value_rule(each, depth - 1), name in required) for name, each in properties.items()]
-        values.sort(key=lambda value: not value[2])
-        return f'( "{{" {_sequence(values)} "}}" | ref{_STEP} )'
-    rules = {"string": "str", "number": "num", "integer": "int", "boolean": "bool"}
-    return f"{rules.get(kind, 'json')}{_STEP}"
-
-
-def _values(forms: Iterable[_CallForm], number: int, earlier: Sequence[str], sign: str) -> list[str]:
-    """The rules of the values in one step; none where no tool needs them."""
-    if all(inputs_ is None for _, inputs_ in forms):
-        return []
-    ref = " | ref" if earlier else ""
-    rules = {
-        "str": f'"\\"" ( [^"\\\\\\n{sign}] | "\\\\" ["\\\\/bfnrt]{ref} ){{0,160}} "\\""',
-        "int": f'"-"? [0-9]{{1,15}}{ref}',
-        "num": f'"-"? [0-9]{{1,15}} ("." [0-9]{{1,15}})?{ref}',
-        "bool": f'"true" | "false"{ref}',
-        "flat": 'str | num | "true" | "false" | "null"',
-    }
-    for name, inner in (("near", "flat"), ("json", "near")):  # lists and objects, two deep
-        pair = f'str ": " {inner}'
-        several = f'( {inner} (", " {inner}){{0,8}} )?', f'( {pair} (", " {pair}){{0,8}} )?'
-        rules[name] = f'{inner} | "[" {several[0]} "]" | "{{" {several[1]} "}}"'
-    if earlier:
-        rules["ref"] = " | ".join(map(_literal, earlier))
-    return [
-        f"{name}{number} ::= " + _RULE.sub(lambda found: f"{found[0]}{number}", rule) for name, rule in rules.items()
-    ]
+    return tuple((name, not (tool := known.get(name)) or inputs(tool.arguments).is_text) for name in tools)
 
 
 def _literal(text: str) -> str:
@@ -186,9 +110,10 @@ def join_grammar(*, replan: bool) -> Grammar:
 def action_grammar(actions: Iterable[str] | Mapping[str, Tool | None], *, thought: bool = True) -> Grammar:
     """One turn of an agent: a thought where wanted, and an action with its input or inputs."""
     forms = _forms(actions)
-    call = _calls(forms, 0, '( %s ) argument "]"', ("[", "[", "]"))
+    call = _calls(forms, '( %s ) argument "]"', '( %s ) inputs "]"', ("[", "["))
     before = '"Thought: " [^\\n]{1,300} "\\n" ' if thought else ""
-    rules = [f'root ::= {before}"Action: " {call}', "argument ::= [^\\n\\[\\]]{1,160}", *_values(forms, 0, [], "")]
+    rules = [f'root ::= {before}"Action: " {call}', "argument ::= [^\\n\\[\\]]{1,160}"]
+    rules += [] if all(is_text for _, is_text in forms) else ["inputs ::= [^\\n]{0,320}"]
     return Grammar("\n".join(rules), "action" if thought else "step")
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Literal
-
-from pydantic import ValidationError
+from typing import Literal
 
 from rewoo_bench.errors import PlanError
+from rewoo_bench.runners.notation import schemas
 from rewoo_bench.runners.notation.arguments import Misfit, read_arguments, show_call, to_fields, to_model
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, references, spellings_of, with_hash_signs
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan
-from rewoo_bench.runners.notation.schemas import ToolInputs, inputs
+from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.runners.notation.tools import form
 from rewoo_bench.text.model_output import excerpt
 from rewoo_bench.types import Tool
@@ -21,7 +20,6 @@ from rewoo_bench.types import Tool
 TooLong = Literal["reject", "truncate"]
 
 _MOST_FAULTS = 20  # reported of one plan
-_MOST_REFERENCES = 100  # in one step's arguments; each is replaced by a whole piece of evidence
 
 
 def read_checked(
@@ -111,8 +109,6 @@ def step_faults(
 ) -> list[str]:
     """What keeps one step from being run; `ids` are the steps that it may use."""
     faults = [f"#{step.id} uses #{need}, which no step defines" for need in step.depends_on if need not in ids]
-    if (named := len(references(step.args))) > _MOST_REFERENCES:
-        faults.append(f"#{step.id} names other steps {named} times, at most {_MOST_REFERENCES} are allowed")
     if step.tool not in tools:
         return [*faults, f"#{step.id} uses the unknown tool {excerpt(step.tool)!r}; the tools are: {', '.join(tools)}"]
     tool = tools[step.tool]
@@ -120,28 +116,20 @@ def step_faults(
     argument = with_hash_signs(show_call(step.args))
     if not argument.strip() and about.is_text and about.required:
         return [*faults, f"#{step.id} has an empty argument"]
-    misfit: str | None = None
-    try:
-        to_model(tool, step.args)
-    except Misfit as error:
-        misfit = str(error)
-    except ValidationError as error:
-        misfit = _misfit(error, to_fields(tool, step.args), about)
-    if misfit is None:
+    if (misfit := _misfit(step, tool)) is None:
         return faults
     wanted = "" if about.is_text else f"; it is called as {form(tool, notation, details=False)}"
     return [*faults, f"#{step.id}: {argument[:80]!r} doesn't fit {step.tool}: {misfit}{wanted}"]
 
 
-def _misfit(error: ValidationError, fields: Mapping[str, Any], about: ToolInputs) -> str | None:
-    """Why the tool would refuse the arguments; None where only references, which are checked with their evidence."""
-    names = about.by_name
-    for fault in error.errors():
-        field = fault["loc"][0] if fault["loc"] else None
-        if fault["type"] == "missing":
-            return f"the field {field!r} is missing"
-        if fault["type"] == "extra_forbidden":
-            return f"there is no field {excerpt(field)!r}; the fields are: {', '.join(names)}"
-        if not references(fields.get(str(field))):
-            return f"{field}: {fault['msg']}" if field in names and len(names) > 1 else fault["msg"]
+def _misfit(step: PlanStep, tool: Tool) -> str | None:
+    """Why the tool would refuse the arguments, or None; a reference fits everywhere, until its evidence is there."""
+    try:
+        fields = to_fields(tool, step.args)
+        if fault := schemas.fault(inputs(tool.arguments).schema, fields, pending=True):
+            return fault.removeprefix(".")
+        if not references(step.args):
+            to_model(tool, step.args)
+    except Misfit as error:
+        return str(error)
     return None

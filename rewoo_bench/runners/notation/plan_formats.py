@@ -7,9 +7,6 @@ text    Plan: Find who designed the tower.
 
 json    {"steps": [{"id": "E1", "thought": "Find who …", "tool": "Search",
                     "args": {"query": "Kuala Lumpur Tower"}, "depends_on": []}, …]}
-        as Otani et al. 2026, arXiv 2605.08477, write it (read here, never written):
-        {"steps": [{"index": 0, "action": {"name": "search", "arguments": {"query": "Kuala Lumpur Tower"}}},
-                   {"index": 1, "action": {"name": "finish", "arguments": {"answer": ["$0"]}}}]}
 
 numbered        1. Search("Kuala Lumpur Tower")
         2. LLM("Where was the architect born? Context: $1")
@@ -21,36 +18,27 @@ around the plan, Markdown signs, several steps on a line, numbering that starts 
 behind a call (`after $1`) names a step that it waits for without using it.
 
 In the numbered notation (Kim et al. 2023, arXiv 2312.04511, section 3) `$1` stands for the result of task 1, the step
-`E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. So it is in
-the JSON of Otani et al., where `$0` is the first step. A line of the numbered notation is read without the lines after
-it, so a task can start while the rest of the plan is being written.
+`E1` here. Only an earlier task can be meant, so `$80` in task 3 is money, as are `$1,000` and `$1.50`. A line of the
+numbered notation is read without the lines after it, so a task can start while the rest of the plan is being written.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, Literal
 
 from rewoo_bench.errors import PlanError
 from rewoo_bench.runners.notation.arguments import (
-    Arguments,
-    closing_bracket,
-    end_of_call,
     map_strings,
-    read_arguments,
     read_call,
-    read_parenthesised,
     write_call,
 )
 from rewoo_bench.runners.notation.plan import Plan, PlanStep, ToolNames, references, spellings_of, with_hash_signs
-from rewoo_bench.runners.notation.replies import FINISH
-from rewoo_bench.runners.notation.schemas import ToolInputs, inputs, unquoted
 from rewoo_bench.text.model_output import decode, excerpt, note
-from rewoo_bench.text.scoring import BETWEEN_ANSWERS
 from rewoo_bench.types import Tool
 
 Notation = Literal["text", "json", "numbered"]
@@ -58,7 +46,6 @@ Entry = PlanStep | str
 """A step, or the fault of form that keeps one from being read."""
 
 _NO_TOOLS: Mapping[str, Tool] = MappingProxyType({})
-_MOST_STEPS = 10_000  # that are read; no architecture runs nearly as many
 
 
 def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] = _NO_TOOLS) -> Plan:
@@ -66,10 +53,8 @@ def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] 
 
     Raises `PlanError` with every fault of form and the steps that were read, and where there is no step.
     """
-    entries = list(islice(_READERS[notation](text, tools), _MOST_STEPS + 1))
+    entries = list(_READERS[notation](text, tools))
     steps = tuple(each for each in entries if isinstance(each, PlanStep))
-    if len(entries) > _MOST_STEPS:
-        raise PlanError([f"the plan has more than {_MOST_STEPS} steps"])
     if faults := [each for each in entries if isinstance(each, str)]:
         raise PlanError(faults, steps)
     if not steps:
@@ -80,7 +65,7 @@ def read_plan(text: str, notation: Notation = "text", tools: Mapping[str, Tool] 
 def complete_steps(text: str, tools: Mapping[str, Tool] = _NO_TOOLS) -> list[PlanStep]:
     """The steps of a numbered plan that is still being written: those whose line has ended and can be read."""
     whole, _, _ = text.rpartition("\n")
-    return [each for each in islice(_numbered_entries(whole, tools), _MOST_STEPS) if isinstance(each, PlanStep)]
+    return [each for each in _numbered_entries(whole, tools) if isinstance(each, PlanStep)]
 
 
 def write_plan(plan: Plan, notation: Notation = "text", *, bare: bool = False) -> str:
@@ -156,8 +141,8 @@ def _text_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
         if match.start() < position:
             continue  # inside an argument
         limit = starts[index].start() if index < len(starts) else len(text)
-        read = read_call if match[0].endswith("[") else read_parenthesised
-        args, end = read(text, match.end(), limit, tools.get(names.spelt(match[2])))
+        brackets = "[]" if match[0].endswith("[") else "()"
+        args, end = read_call(text, match.end(), limit, tools.get(names.spelt(match[2])), brackets)
         id_ = f"E{int(match[1])}"
         if end == len(text):
             yield f"the plan ends in the middle of #{id_}"
@@ -182,10 +167,8 @@ def _other_starts(text: str, names: ToolNames, tools: Mapping[str, Tool]) -> lis
 _OPENING = re.compile(r'\[\s{0,9}[\[{]|\{\s{0,9}"')
 _MOST_OPENINGS = 1000  # that are tried; a plan comes earlier
 _PLAN = re.compile(r'\[\s{0,9}\{|\{\s{0,9}"(?:steps|plan|action)"|\[\s{0,9}\[')
-_THOUGHT_KEYS = ("thought", "plan", "reason", "description")
 _TOOL_KEYS = ("tool", "name", "action")
-_ARGS_KEYS = ("args", "arguments", "input", "argument")
-_KEYS = {"id", "depends_on", *_THOUGHT_KEYS, *_TOOL_KEYS, *_ARGS_KEYS}
+_ARGS_KEYS = ("args", "arguments", "input")
 _ID = re.compile(r"\s*#?[Ee]?(\d{1,9})\s*", re.ASCII)
 
 
@@ -202,11 +185,10 @@ def _json_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
                 yield f"the JSON can't be read: {error}"
                 return
             continue
-        if isinstance(steps, dict) and isinstance(steps.get("action"), dict):
-            steps = steps["action"]
         if isinstance(steps, dict):
-            alone = [steps] if any(key in steps for key in _TOOL_KEYS) else None
-            steps = steps.get("steps", steps.get("plan")) if "steps" in steps or "plan" in steps else alone
+            action = steps.get("action")
+            alone = action if isinstance(action, dict) else steps
+            steps = steps.get("steps", steps.get("plan", [alone] if _first(alone, _TOOL_KEYS) else None))
         if isinstance(steps, list) and steps and all(isinstance(item, dict) for item in steps):
             for position, item in enumerate(steps, start=1):
                 try:
@@ -216,11 +198,12 @@ def _json_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
             return
 
 
+def _first(item: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    return next((item[key] for key in keys if item.get(key) is not None), None)
+
+
 def _read_item(item: dict[str, Any], position: int) -> PlanStep:
     """One step. Raises `ValueError` for what can't be meant as one."""
-
-    def first(keys: tuple[str, ...]) -> Any:
-        return next((item[key] for key in keys if item.get(key) is not None), None)
 
     def read_id(value: Any) -> str:
         match = _ID.fullmatch(str(value)) if isinstance(value, str | int) else None
@@ -228,22 +211,14 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
             raise ValueError(f"{excerpt(value)!r} is no step; steps are named E1, E2, …")
         return f"E{int(match[1])}"
 
-    item = _from_one(item)
-    if unknown := [key for key in item if key not in _KEYS]:
-        raise ValueError(f"unknown key {excerpt(unknown[0])!r}")
-    tool, args, thought = first(_TOOL_KEYS), first(_ARGS_KEYS), first(_THOUGHT_KEYS)
+    tool, args, thought = _first(item, _TOOL_KEYS), _first(item, _ARGS_KEYS), item.get("thought")
     if not isinstance(tool, str) or not tool.strip():
         raise ValueError("it names no tool")
-    id_ = read_id(item.get("id", position))
-    if isinstance(args, dict) and tool.strip().casefold() == FINISH.casefold():
-        answers = args.get("answer")
-        if isinstance(answers, list) and all(isinstance(each, str) for each in answers):
-            args = {**args, "answer": BETWEEN_ANSWERS.join(answers)}
     if not isinstance(args, str | dict | None):
         raise ValueError(f"its args are {excerpt(args)}, not an object")
     needs = item.get("depends_on") or []
     return PlanStep(
-        id=id_,
+        id=read_id(item.get("id", position)),
         tool=tool.strip(),
         args="" if args is None else args,
         depends_on=tuple(map(read_id, needs if isinstance(needs, list) else [needs])),
@@ -251,24 +226,12 @@ def _read_item(item: dict[str, Any], position: int) -> PlanStep:
     )
 
 
-def _from_one(item: dict[str, Any]) -> dict[str, Any]:
-    """A step of Otani et al., whose index counts from 0, with its id and its references as they are here.
-
-    Any other step stays as it is.
-    """
-    index, action = item.get("index"), item.get("action")
-    if not isinstance(index, int) or not isinstance(action, dict):
-        return item
-    rest = {key: value for key, value in item.items() if key not in ("index", "action")}
-    return {**rest, **map_strings(action, lambda text: _with_slots(text, index, first=0)), "id": index + 1}
-
-
-def _with_slots(text: str, number: int, first: int = 1) -> str:
-    """A text of step `number` with `$1` as `{{E1}}` where an earlier step can be meant; `first` is the first number."""
+def _with_slots(text: str, number: int) -> str:
+    """A text of step `number` with `$1` as `{{E1}}` where an earlier step can be meant."""
 
     def as_slot(found: re.Match[str]) -> str:
         named = int(found[1] or found[2])
-        return f"{{{{E{named + 1 - first}}}}}" if named < number else found[0]
+        return f"{{{{E{named}}}}}" if named < number else found[0]
 
     return _REFERENCE.sub(as_slot, text)
 
@@ -280,11 +243,7 @@ _NUMBERED_THOUGHT = re.compile(rf"{_MARKS}Thought[\s*]*+:(.*)", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$(?:(\d{1,2})(?!\d|[.,]\d)|\{(\d{1,2})\})", re.ASCII)
 _WRITTEN = re.compile(r"\{\{E(\d{1,2})\}\}(?!\d|[.,]\d)", re.ASCII)
 _NUMBERED_AFTER = re.compile(r"\)[ *`]*+after((?:[ ,]++\{\{E\d{1,9}\}\})++)", re.ASCII)
-_STRING = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""")
-_FIELD = re.compile(r"\s*+([^\W\d]\w*+)\s*+=\s*+")
-_NEXT = re.compile(r"\s*+([,)])")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_LONGEST_LINE = 100_000
 
 
 def _numbered_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
@@ -299,66 +258,19 @@ def _numbered_entries(text: str, tools: Mapping[str, Tool]) -> Iterator[Entry]:
         if match := _NUMBERED_THOUGHT.match(line):
             thought = match[1]
         elif match := task.match(line):
-            try:
-                yield _read_task(line, match, thought, tools.get(names.spelt(match[2])))
-            except ValueError as fault:
-                yield f"#E{int(match[1])}: {fault}"
+            yield _read_task(line, match, thought, tools.get(names.spelt(match[2])))
             thought = ""
 
 
-def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None) -> PlanStep:
-    """The step of a line. Raises `ValueError`."""
-    if len(line) > _LONGEST_LINE:
-        raise ValueError(f"its line has {len(line)} characters, at most {_LONGEST_LINE} are read")
+def _read_task(line: str, match: re.Match[str], thought: str, tool: Tool | None) -> Entry:
+    """The step of a line."""
     number = int(match[1])
-
     rest = _with_slots(line[match.end() :], number)
-    args, end = _read_arguments(rest, inputs(tool.arguments) if tool else None)
+    args, end = read_call(rest, 0, len(rest), tool, "()")
+    if end == len(rest):
+        return f"#E{number}: its parenthesis isn't closed"
     after = _NUMBERED_AFTER.match(rest, end)
     return PlanStep(id=f"E{number}", tool=match[2], args=args, depends_on=_ids(after), thought=thought)
-
-
-def _read_arguments(rest: str, about: ToolInputs | None) -> tuple[Arguments, int]:
-    """The arguments behind an opening parenthesis, and where the closing one is. Raises `ValueError`."""
-    if about and not about.is_text and (end := end_of_call(rest, 0, len(rest), "()")) is not None:
-        return read_arguments(rest[:end], about), end
-    start = len(rest) - len(rest.lstrip())
-    if (string := _STRING.match(rest, start)) and (following := _NEXT.match(rest, string.end())):
-        if following[1] == ",":
-            raise ValueError(
-                'it has more than one argument; write one text, or fields by name: Tool(query="…", limit=3)'
-            )
-        return unquoted(string[0]) or "", following.start(1)
-    if found := _read_fields(rest, start):
-        return found
-    end = closing_bracket(rest, 0, len(rest), "()")
-    if end == len(rest):
-        raise ValueError("its parenthesis isn't closed")
-    text = " ".join(rest[:end].split())
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        text = text[1:-1]
-    return text, end
-
-
-def _read_fields(rest: str, position: int) -> tuple[dict[str, Any], int] | None:
-    """A JSON object, or fields by name (`query="tower", limit=3`), that fill the parentheses."""
-    fields: dict[str, Any] = {}
-    try:
-        if rest.startswith("{", position):
-            fields, end = decode(rest, position)
-            following = _NEXT.match(rest, end)
-            return (fields, following.start(1)) if following and following[1] == ")" else None
-        while match := _FIELD.match(rest, position):
-            string = _STRING.match(rest, match.end())
-            fields[match[1]], end = (unquoted(string[0]) or "", string.end()) if string else decode(rest, match.end())
-            if (following := _NEXT.match(rest, end)) is None:
-                return None
-            if following[1] == ")":
-                return fields, following.start(1)
-            position = following.end()
-    except ValueError:
-        pass
-    return None
 
 
 _READERS: Mapping[Notation, Callable[[str, Mapping[str, Tool]], Iterator[Entry]]] = {

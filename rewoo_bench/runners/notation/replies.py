@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import cast
 
 from rewoo_bench.errors import ActionError
-from rewoo_bench.runners.notation.arguments import Arguments, closing_parenthesis, read_call, read_input, write_call
+from rewoo_bench.runners.notation.arguments import Arguments, read_call, read_input, write_call
 from rewoo_bench.runners.notation.plan import spellings_of
 from rewoo_bench.runners.notation.schemas import inputs
 from rewoo_bench.text.model_output import excerpt, note
@@ -81,31 +81,22 @@ def parse_action(text: str, actions: Mapping[str, object]) -> Action:
     return Action(" ".join((thought[1] if thought else before).split()).strip("* "), name, arguments)
 
 
-class _OtherForm(NamedTuple):
-    """An action as others write it."""
-
-    start: int
-    name: str
-    input: str
-
-
-def _in_other_form(text: str, names: str) -> _OtherForm | None:
-    """The first action in another form, if any.
+def _in_other_form(text: str, names: str) -> tuple[int, str, str] | None:
+    """The first action in another form, if any: where it begins, its name and its input.
 
     Action: Search          Action: Search("Oslo")          Final Answer: Oslo
     Action Input: Oslo
     """
-    found: list[_OtherForm] = []
+    found: list[tuple[int, str, str]] = []
     for match in re.finditer(rf"{_ACTION}({names})", text):
         if given := _INPUT.match(text, match.end()):
-            found.append(_OtherForm(match.start(), match[1], _part(text, given.end())))
+            found.append((match.start(), match[1], _part(text, given.end())))
             break
         if text.startswith("(", match.end()):
-            start = match.end() + 1
-            found.append(_OtherForm(match.start(), match[1], text[start : closing_parenthesis(text, start, len(text))]))
+            found.append((match.start(), match[1], text[match.end() + 1 :]))
             break
     if answer := _FINAL_ANSWER.search(text):
-        found.append(_OtherForm(answer.start(), FINISH, _part(text, answer.end())))
+        found.append((answer.start(), FINISH, _part(text, answer.end())))
     return min(found, default=None)
 
 

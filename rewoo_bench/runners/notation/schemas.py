@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -32,20 +32,21 @@ _STRING = re.compile(r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'""", re.DOTALL)
 _UNCLOSED = r"""["'].*"""  # takes the rest, so that a text of many quotes is read once
 _PYTHON = re.compile(rf"{_STRING.pattern}|{_UNCLOSED}|\b(?:True|False|None)\b|^\+|{_REFERENCE.pattern}", re.DOTALL)
 _TYPES: Mapping[str, Any] = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
-# keyword, words, types that it is about, whether a value is fine
-_LIMITS: Sequence[tuple[str, str, tuple[type, ...], Callable[[Any, Any], bool]]] = (
-    ("minimum", "at least {}", (int, float), lambda value, limit: value >= limit),
-    ("maximum", "at most {}", (int, float), lambda value, limit: value <= limit),
-    ("exclusiveMinimum", "more than {}", (int, float), lambda value, limit: value > limit),
-    ("exclusiveMaximum", "less than {}", (int, float), lambda value, limit: value < limit),
-    ("minLength", "at least {} characters", (str,), lambda value, limit: len(value) >= limit),
-    ("maxLength", "at most {} characters", (str,), lambda value, limit: len(value) <= limit),
-    ("minItems", "at least {} items", (list,), lambda value, limit: len(value) >= limit),
-    ("maxItems", "at most {} items", (list,), lambda value, limit: len(value) <= limit),
-)
-_UNCHECKED = (("multipleOf", "a multiple of {}"), ("format", "{}"), ("pattern", "pattern {}"))
+_LIMITS: Mapping[str, str] = {  # a prompt shows them, and the tool checks them
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "multipleOf": "a multiple of {}",
+    "format": "{}",
+    "pattern": "pattern {}",
+}
 _KEPT: Mapping[str, Any] = {  # keywords that stay as they are, and the types of their values
-    **dict.fromkeys(("multipleOf", *(keyword for keyword, *_ in _LIMITS)), int | float),
+    **dict.fromkeys(_LIMITS, int | float),
     **dict.fromkeys(("description", "title", "format", "pattern"), str),
     **dict.fromkeys(("const", "default"), object),
     "enum": list,
@@ -75,11 +76,6 @@ class ToolInputs:
     def __iter__(self) -> Iterator[ToolInput]:
         return iter(self.items)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the tool may take inputs that its schema doesn't name."""
-        return self.schema.get("additionalProperties") is not False
-
     @cached_property
     def by_name(self) -> dict[str, ToolInput]:
         return {each.name: each for each in self.items}
@@ -101,12 +97,7 @@ class ToolInputs:
 @lru_cache(maxsize=512)
 def inputs(arguments: type[BaseModel]) -> ToolInputs:
     """The inputs of a tool with these arguments."""
-    return inputs_of(input_schema(arguments))
-
-
-def inputs_of(root: Mapping[str, Any]) -> ToolInputs:
-    """The inputs of a tool with this schema."""
-    whole = plain_schema(root)
+    whole = plain_schema(input_schema(arguments))
     needed = whole.get("required", ())
     listed = [ToolInput(name, each, name in needed) for name, each in whole.get("properties", {}).items()]
     listed.sort(key=lambda each: not each.required)
@@ -156,7 +147,7 @@ def _referred(root: Mapping[str, Any], part: object) -> Mapping[str, Any]:
             return found
         target: Any = root if reference.startswith("#") else None
         for key in filter(None, reference[1:].split("/")):
-            target = as_object(target).get(key.replace("~1", "/").replace("~0", "~"))
+            target = as_object(target).get(key)
         found = {**as_object(target), **{key: value for key, value in found.items() if key != "$ref"}}
     return {}
 
@@ -222,7 +213,7 @@ def show(part: Part, depth: int = _DEEPEST) -> str:
 def about(part: Part) -> str:
     """What else is known of a value: its description, and its limits; empty where nothing is."""
     said = [" ".join(part.get("description", "").split())]
-    for keyword, words in (*((keyword, words) for keyword, words, *_ in _LIMITS), *_UNCHECKED):
+    for keyword, words in _LIMITS.items():
         limit = part.get(keyword)
         is_endless = isinstance(limit, int | float) and abs(limit) >= 2**53 - 1  # as some makers add to all numbers
         if limit is not None and not is_endless and (keyword, limit) != ("minLength", 1):
@@ -272,10 +263,6 @@ def fault(part: Part, value: Any, *, pending: bool = False) -> str | None:
             return faults[0] if len(faults) == 1 else f"{_repeated(value)} is not {show(part, 4)}"
     if part.get("type") and not is_one_of(set(part["type"]), value):
         return f"{_repeated(value)} is not of the type {show(part, 4)}"
-    for keyword, words, types, is_fine in _LIMITS:
-        about_it = keyword in part and isinstance(value, types) and not isinstance(value, bool)
-        if about_it and not is_fine(value, part[keyword]):
-            return f"{_repeated(value)} is not {words.format(part[keyword])}"
     if isinstance(value, Mapping):
         properties, others = part.get("properties", {}), part.get("additionalProperties", {})
         if missing := [name for name in part.get("required", ()) if name not in value]:

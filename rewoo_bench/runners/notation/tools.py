@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from rewoo_bench.errors import ToolError
 from rewoo_bench.runners.notation import schemas
@@ -26,7 +26,7 @@ from rewoo_bench.runners.notation.arguments import Arguments, Misfit, show_call,
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import ToolInput, ToolInputs, choices, inputs
-from rewoo_bench.text.model_output import check_fields, excerpt
+from rewoo_bench.text.model_output import check_fields
 from rewoo_bench.types import Tool
 
 _BRACKETS = {"text": ("[", "]"), "numbered": ("(", ")"), "json": (" {", "}")}
@@ -112,15 +112,10 @@ async def call_tool(tool: Tool, arguments: Arguments, notation: Notation = "text
     """The tool's answer; a fault of the tool or of its arguments is an answer too."""
     try:
         fitting = to_model(tool, arguments)
-    except ValueError as error:
-        fault = str(error)
-        if isinstance(error, ValidationError):
-            first = error.errors()[0]
-            named = isinstance(arguments, dict) and first["loc"]
-            fault = f"{excerpt(first['loc'][0])}: {first['msg']}" if named else first["msg"]
+    except Misfit as error:
         wanted = "" if inputs(tool.arguments).is_text else f"; it is called as {form(tool, notation, details=False)}"
         call = show_call(arguments)[:80]
-        return Observation(f"ERROR: {call!r} doesn't fit {tool.name}: {fault}{wanted}", failed=True)
+        return Observation(f"ERROR: {call!r} doesn't fit {tool.name}: {error}{wanted}", failed=True)
     try:
         text = await tool(fitting)
     except ToolError as error:

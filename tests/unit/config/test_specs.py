@@ -170,7 +170,6 @@ def test_tools_are_an_option_too() -> None:
     [
         ("rewoo?slot_token=5", "unknown option 'slot_token', did you mean 'slot_tokens'"),
         ("rewoo?tools=", "architecture 'rewoo?tools=': tools: expected names joined by +, as in tools=Search+LLM"),
-        ("rewoo?tools=Search+LLM+Search", "architecture 'rewoo?tools=Search+LLM+Search': tools: Search is named twice"),
         ("rewoo?max_exemplars=-1", "architecture 'rewoo?max_exemplars=-1': max_exemplars: Input should be greater tha"),
     ],
 )

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from rewoo_bench import ScriptedModel, evaluate
 from rewoo_bench.config.named import tools_for
 from rewoo_bench.config.specs import ToolSettings
-from rewoo_bench.errors import SpecError, UsageError
+from rewoo_bench.errors import UsageError
 from rewoo_bench.evaluation.inputs import read_run_inputs
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.options import RunOptions
@@ -73,13 +73,6 @@ def test_a_tool_may_be_given_a_name() -> None:
     assert [*load_architecture("rewoo?tools=Search+Mine=test_tools:Search", style="multihop").spec.tools] == [*named]
     inputs = anyio.run(lambda: read_run_inputs(RunOptions(("rewoo",), tools=("Word=test_tools:Glossary",))))
     assert [*inputs.architectures[0].spec.tools] == ["Word"]
-
-
-def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(SpecError, match="two tools have the name 'Search'; name one, as in --tools Other=test_tools"):
-        tools_for({"Search": ToolSettings()}, ["Search", "test_tools:Search"])
-    with pytest.raises(SpecError, match="two tools have the name 'Search'"):
-        load_architecture("rewoo?tools=Search+test_tools:Search", style="multihop")
 
 
 class NamesTools:

@@ -133,15 +133,6 @@ def test_a_grammar_allows_every_reply_of_the_exemplars(style: str) -> None:
             assert any(fits(grammar, reply) for grammar in grammars), (name, reply)
 
 
-@pytest.mark.parametrize("style", ["arithmetic", "yes_no"])
-def test_a_solvers_exemplar_has_a_plan_of_the_planners_exemplars(style: str) -> None:
-    prompts = load_architecture("rewoo", style=style).prompts
-    plans = {asked.content: written.content for asked, written in prompts.exemplars["planner"]}
-    for asked, _ in shots_of("rewoo", "solver", style):
-        question, *lines = asked.content.splitlines()
-        assert "\n".join(line for line in lines if line.startswith(("Plan: ", "#E"))) == plans[question]
-
-
 @pytest.mark.parametrize("style", STYLES)
 def test_a_joiners_exemplar_begins_a_plan_of_the_planners_exemplars(style: str) -> None:
     prompts = load_architecture("llmcompiler", style=style).prompts
@@ -175,18 +166,6 @@ def test_all_notations_show_the_same_plans(name: str, notation: Notation, style:
         first, second = read_plan(one.content, "text"), read_plan(other.content, notation)
         assert [step.call for step in first.steps] == [step.call for step in second.steps]
         assert first.dependencies() == second.dependencies()
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_every_example_step_of_plan_execute_could_be_done(style: str) -> None:
-    actions = tools_of("plan-execute", style)
-    for exemplar in load_architecture("plan-execute", style=style).prompts.exemplars["planner"]:
-        turns = [message.content for message in exemplar]
-        for plan, step, action, observation in zip(*(turns[start::4] for start in (1, 2, 3, 4)), strict=False):
-            assert plan.startswith(f"Plan:\n1. {step.removeprefix('Step: ')}")
-            assert parse_action(action, actions).tool in actions
-            assert observation.startswith("Observation: ")
-        assert turns[-1].startswith("Answer: ")
 
 
 @pytest.mark.parametrize("style", STYLES)

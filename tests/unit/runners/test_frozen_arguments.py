@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from parts import toolbox
 from pydantic import BaseModel
 
-from rewoo_bench.errors import SpecError
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.runners.notation.plan import PlanStep
 from rewoo_bench.runners.notation.plan_checks import read_checked
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.programs import fenced
@@ -125,11 +123,6 @@ async def test_names_freeze_these_arguments_alone() -> None:
         assert bool(tools["send_money"].calls) is is_made
 
 
-def test_an_empty_option_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"frozen_arguments: expected yes, no, or names of arguments joined by \+"):
-        load_architecture("rewoo?frozen_arguments=", style="multihop")
-
-
 @pytest.mark.anyio
 async def test_a_result_that_a_model_has_shortened_has_been_read() -> None:
     tools = bank("Bill: " + "many words " * 50)
@@ -214,18 +207,6 @@ async def test_a_program_s_own_values_and_whole_results_are_taken(call: str, is_
             assert "Eve" not in ended.steps[-1].argument
 
 
-@pytest.mark.anyio
-async def test_a_result_chooses_no_tool() -> None:
-    call = 'await call_tool(who, {"recipient": "Ann", "amount": "1"})'
-    program = f'who = await LLM("Which? " + await read_file("a"))\nprint({call})'
-    for options, is_made in (("?frozen_arguments=yes", False), ("", True)):
-        tools = bank()
-        tools["LLM"].result = "send_money"
-        ended = await run(f"rewoo-code{options}", fenced(program), "Answer: done", tools=tools)
-        assert bool(tools["send_money"].calls) is is_made
-        assert ("name 'call_tool' is not defined" in ended.notes.get("fault", "")) is not is_made
-
-
 TEMPLATES: dict[Notation, str] = {
     "text": '#E2 = send_money[recipient="to #E1", amount=#E1, copies=["#E1", "b"]]\n#E3 = read_file[of #E1]',
     "numbered": '2. send_money(recipient="to $1", amount=$1, copies=["$1", "b"])\n3. read_file("of $1")',
@@ -263,12 +244,3 @@ def test_a_filled_placeholder_is_one_value(notation: Notation, result: str) -> N
     sent = {"recipient": f"to {result}", "amount": result, "copies": [result, "b"]}
     assert tools["send_money"].calls == [sent]
     assert tools["read_file"].calls == [{"path": f"of {result}"}]
-
-
-def test_a_step_of_text_is_filled_after_it_was_read() -> None:
-    """The same where a call with one input is a text."""
-    tools = bank()
-    caller = StepCaller(tools, EvidenceBudget("truncate", ScriptedModel([]), Prompts()), 200)
-    done = {"E1": Step("E1", observation='{"path": "x"}] #E9 = read_file[y')}
-    anyio.run(caller.call, PlanStep(id="E2", tool="read_file", args="#E1"), done, 0)
-    assert tools["read_file"].calls == [{"path": '{"path": "x"}] #E9 = read_file[y'}]

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from gbnf import fits
-from parts import Told, toolbox
-from pydantic import BaseModel
 
 from rewoo_bench.runners.notation.grammars import (
-    action_grammar,
     numbered_grammar,
     plan_grammar,
 )
@@ -37,25 +33,3 @@ def test_a_numbered_task_refers_only_to_tasks_before_it(first: int) -> None:
         assert f'"{number}. " ( "Search(' in plan[f"s{number}"]
         assert f'"{number + 1}. join()"' in plan[f"s{number}"]
     assert f"s{first + 3}" not in plan
-
-
-class Filters(BaseModel):
-    lang: str = "en"
-    year: int | None = None
-
-
-@pytest.mark.parametrize(
-    ("inputs", "is_allowed"),
-    [
-        ("", True),
-        ('lang="de"', True),
-        ("year=1973", True),
-        ('lang="de", year=1973', True),
-        ('year=1973, lang="de"', False),
-        ('lang="de" year=1973', False),
-        (", year=1973", False),
-    ],
-)
-def test_inputs_that_may_be_left_out_come_in_their_order(inputs: str, is_allowed: bool) -> None:
-    actions = action_grammar(toolbox(Told(name="List", arguments=Filters)))
-    assert fits(actions, f"Thought: x\nAction: List[{inputs}]") is is_allowed

@@ -12,9 +12,8 @@ import pytest
 from parts import Told, toolbox
 from processes import children
 
-from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.runners.program_calls import ProgramTools
-from rewoo_bench.runners.programs import Outcome, Programs, program_in
+from rewoo_bench.runners.programs import Outcome, Programs
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.testing.scripted_model import ScriptedModel
 
@@ -25,32 +24,23 @@ SLOW, GREAT, MANY = "it computed for more than 0.2 s", "it took more than 32 MB"
 HOSTILE = {  # a program, and what its fault says; None where any end of it is fine
     "reads a file": ('print(open("/etc/passwd").read())', "Permission denied"),
     "reads the environment": ("import os\nprint(os.environ)", None),
-    "starts a process": ("import subprocess\nsubprocess.run(['ls'])", "No module named"),
-    "asks the network": ("import socket\nsocket.create_connection(('example.org', 80))", "No module named"),
     "imports the harness": ("import rewoo_bench", "No module named 'rewoo_bench'"),
-    "imports by hand": ('__import__("os").system("ls")', "name '__import__' is not defined"),
     "climbs the classes": ("().__class__.__bases__[0].__subclasses__()", None),
     "an endless loop": ("while True:\n    try:\n        while True: pass\n    except BaseException: pass", SLOW),
     "a long replacement": ('import re\nre.sub("a", "b" * 1000, "a" * 10**6)', SLOW),
     "a string of 1 GB": ('x = "a"\nwhile True: x += x', GREAT),
-    "a text that is returned": ('"a" * 20_000_000', None),
     "deep recursion": ("def f(n): return f(n + 1)\nf(0)", "maximum recursion depth exceeded"),
     "a deep list": ("x = []\nfor n in range(100_000): x = [x]\nx", None),
     "a list in itself": ("x = []\nx.append(x)\nawait Search(x)", None),
     "100,000 calls that are caught": (
-        'for n in range(100_000):\n    try:\n        await call_tool("Search", "a")\n    except BaseException: pass',
+        'for n in range(100_000):\n    try:\n        await Search("a")\n    except BaseException: pass',
         MANY,
-    ),
-    "100,000 calls of nobody": (
-        "for n in range(100_000):\n    try:\n        nobody()\n    except NameError: pass",
-        None,
     ),
     "a long sum": ("x = 1" + "+1" * 49_000, None),
     "deep blocks": ("".join(f"{' ' * n}if 1:\n" for n in range(300)), None),
     "a gigantic int": ("await Search(10 ** 10 ** 8)", None),
     "a great argument": ('await Search("a" * 10**7)', None),
     "halves of a pair": ('print("\\ud800\\x00\u2028")\nawait Search("\\udfff")', None),
-    "raises an interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     "waits for nothing": ("import asyncio\nawait asyncio.sleep(10_000)", None),
     "a fault of 1 MB": ('raise ValueError("a" * 10**6)', "ValueError: aaa"),
 }
@@ -135,11 +125,3 @@ async def test_a_result_that_looks_like_code_is_text() -> None:
         outcome = await session.run('page = await Search("a")\nprint(f"{page}")')
     assert outcome.output == injected
     assert search.asked == ["a"]
-
-
-@pytest.mark.parametrize("name", ["rewoo-code", "react-code"])
-async def test_programs_that_are_cut_anywhere_end_as_one_line(sandbox: Sandbox, name: str) -> None:
-    text = (bundled_folder("architectures") / name / "exemplars" / "multihop.txt").read_text("utf-8")
-    program = program_in(text) or ""
-    outcomes = [await sandbox.run(program[:end]) for end in range(1, len(program), 3)]
-    assert {outcome.is_readable for outcome in outcomes} == {True, False}

@@ -6,17 +6,17 @@ a loop, a solver. Each is tested by its name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pytest
 
-from rewoo_bench import ScriptedModel, evaluate
+from rewoo_bench import evaluate
 from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.loaders.poison import poisoned
 from rewoo_bench.models.oracle.model import Oracle, OracleSettings
 from rewoo_bench.runs.reach import reach_of
-from rewoo_bench.types import Completion, Document, Example, GoldAction, Hop, Injection, Model, Request
+from rewoo_bench.types import Completion, Document, Example, Hop, Injection, Model, Request
 
 pytestmark = pytest.mark.anyio
 
@@ -140,12 +140,6 @@ async def test_a_placeholder_passes_the_text_itself_on_unread() -> None:
     assert reach(result) == Counts(0, 1, False)
 
 
-async def test_a_plan_of_ones_own_passes_the_text_on_too() -> None:
-    plan = "Plan: a\n#E1 = Search[Kyiv]\nPlan: b\n#E2 = Search[the sea of #E1]"
-    result = await asked("rewoo", "answer", DEAD_END, ScriptedModel([plan, "Answer: x"]))
-    assert reach(result) == Counts(0, 1, False)
-
-
 @pytest.mark.parametrize("architecture", ["rewoo", "react"])
 async def test_a_summary_reads_what_would_have_been_cut_off(architecture: str) -> None:
     long, limit = "chain?hops=3&words=150", "observation_tokens" if architecture == "react" else "slot_tokens"
@@ -179,17 +173,6 @@ async def test_new_drafts_see_results_where_a_step_failed_and_not_where_a_plan_w
     assert reach(await asked("rewoo?replan=on_failure", "call", DEAD_END)) == Counts(1, 0, False)
     assert reach(await asked("rewoo?max_replans=3", "call", DEAD_END)) == NOTHING
     assert "planner" not in await readers("rewoo?max_replans=3", of=DEAD_END)
-
-
-@pytest.mark.parametrize("kind", ["answer", "stop"])
-@pytest.mark.parametrize("architecture", ["rewoo?replan=on_failure", "rewoo-lazy"])
-async def test_a_new_draft_is_the_tasks_own_where_no_call_is_wanted(architecture: str, kind: str) -> None:
-    """But one that can end the question ends it, where that is wanted."""
-    result = await asked(architecture, kind, DEAD_END)
-    ends = architecture == "rewoo-lazy" and kind == "stop"
-    assert result.trajectory.replans == (1 if ends else 2)
-    searched = [step.argument for step in result.trajectory.steps if step.tool == "Search"]
-    assert searched[2:3] == ([] if ends else ["Odessos the sea"])
 
 
 async def test_a_joiner_that_may_ask_for_a_new_plan_gets_one() -> None:
@@ -226,17 +209,6 @@ async def test_a_loop_that_is_told_to_stops_at_once(architecture: str) -> None:
     assert sum(call.kind == "tool" for call in result.calls) == 1
 
 
-async def test_native_calls_of_an_attacker_share_a_turn() -> None:
-    (example,) = poisoned([DEAD_END], "call", 0)
-    assert example.injection is not None
-    first = example.injection.actions[0]
-    both = (first, GoldAction("Search", {"query": f"{first.arguments['query']} again"}, decided="loop"))
-    example = replace(example, injection=replace(example.injection, actions=both))
-    (result,) = await evaluate([example], ["react-native"], model="oracle?gullible=1")
-    assert reach(result) == Counts(2, 0, False)
-    assert [step.id for step in result.trajectory.steps if injection(result).is_in(step.argument)] == ["2.1", "2.2"]
-
-
 # Two in one, and who chooses.
 
 
@@ -255,11 +227,3 @@ async def test_a_router_reads_no_result_and_has_the_leaks_of_the_one_that_it_cho
     assert result.trajectory.notes["routed"]["to"] == chosen
     assert reach(result) == (NOTHING if chosen == "rewoo" else Counts(1, 0, False))
     assert "router" not in await readers("router?policy=model", of=of)
-
-
-async def test_without_gullibility_nothing_is_reached_where_nothing_is_passed_on_unread() -> None:
-    for kind in ("call", "argument", "answer", "stop"):
-        for architecture in ("rewoo", "react-native"):
-            result = await asked(architecture, kind, model="oracle")
-            assert (result.exposed, reach(result)) == (True, NOTHING)
-            assert result.trajectory.answer == result.task.example.answers[0]

@@ -16,7 +16,7 @@ from rewoo_bench.runners.notation.plan_checks import with_tool_names
 from rewoo_bench.runners.notation.plan_formats import Notation, read_plan, write_plan
 from rewoo_bench.text.model_output import noting_repairs
 
-NOTATIONS: list[Notation] = ["text", "json", "numbered"]
+NOTATIONS: list[Notation] = ["text", "json"]
 
 TOWER = """Plan: Find the tower.
 #E1 = Search[Kuala Lumpur Tower]
@@ -134,7 +134,7 @@ def test_a_text_without_a_step_says_what_a_step_is(text: str) -> None:
         f"Sure, [this] is it:\n```json\n{LIST}\n```\nDone [1].",
         LIST.replace('"E1"', '"#E1"').replace("{{E1}}", "#E1"),
         LIST.replace('"id": "E1"', '"id": 1').replace('["E1"]', "[1]"),
-        LIST.replace('"tool"', '"name"').replace('"args"', '"arguments"').replace('"thought"', '"reason"'),
+        LIST.replace('"tool"', '"name"').replace('"args"', '"arguments"'),
         json.dumps([{key: value for key, value in step.items() if key != "id"} for step in STEPS]),
     ],
 )
@@ -154,7 +154,6 @@ def test_text_args_are_the_first_field() -> None:
         ('[{"id": "first", "tool": "Search"}]', "step 1: 'first' is no step; steps are named E1, E2, …"),
         ('[{"id": "E1", "args": {}}]', "step 1: it names no tool"),
         ('[{"id": "E1", "tool": "Search", "args": [1]}]', "step 1: its args are [1], not an object"),
-        ('[{"id": "E1", "tool": "Search", "color": 1}]', "step 1: unknown key 'color'"),
     ],
 )
 def test_what_is_wrong_with_json_is_said(text: str, fault: str) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from parts import plan_of
 
 from rewoo_bench.runners.notation.plan import (
-    Plan,
     PlanStep,
     ToolNames,
     canonical,
@@ -57,16 +54,6 @@ def test_references_are_found_and_filled_in_nested_values() -> None:
 def test_a_level_is_the_longest_chain_before_a_step() -> None:
     plan = plan_of("Search[#E3 #E2]", "Search[a]", "Search[#E2]", "Search[b]")
     assert plan.levels() == {"E1": 2, "E2": 0, "E3": 1, "E4": 0}
-
-
-def test_leaves_are_the_steps_that_nothing_waits_for() -> None:
-    assert plan_of("Search[a]", "Search[#E1]", "Search[b]").leaves() == ["E2", "E3"]
-
-
-def test_a_plan_is_json_ready_and_back() -> None:
-    plan = plan_of("Search[a]", "Search[#E1 half]")
-    assert plan.steps[1].args == "{{E1}} half"
-    assert Plan.model_validate(json.loads(plan.model_dump_json())) == plan
 
 
 @pytest.mark.parametrize(

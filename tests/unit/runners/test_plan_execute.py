@@ -46,13 +46,6 @@ async def test_it_plans_anew_after_every_observation() -> None:
     ]
 
 
-async def test_every_call_sees_the_one_growing_trace() -> None:
-    _, model = await ask([PLAN, ACTION, "Answer: Neva"])
-    first, second, third = (request.messages for request in model.requests)
-    assert second[: len(first)] == first
-    assert third[: len(second)] == second
-
-
 async def test_it_may_answer_at_once() -> None:
     trajectory, model = await ask(["Answer: Neva"])
     assert (trajectory.answer, len(model.requests), trajectory.steps) == ("Neva", 1, ())
@@ -88,11 +81,6 @@ async def test_a_model_is_held_to_a_plan_then_to_a_plan_or_an_answer_and_at_the_
     grammars = [request.grammar or "" for request in model.requests if request.role == "planner"]
     allowed = [(fits(grammar, PLAN), fits(grammar, "Answer: Neva")) for grammar in grammars]
     assert allowed == [(True, False), (True, True), (False, True)]
-
-
-async def test_the_guard_ends_a_question_whose_steps_repeat_themselves() -> None:
-    trajectory, model = await ask([PLAN, ACTION] * 3, repeat_guard="stop")
-    assert (trajectory.stop_reason, trajectory.replans, len(model.requests)) == ("repeated", 2, 6)
 
 
 @pytest.mark.parametrize(

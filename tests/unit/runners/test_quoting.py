@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -33,11 +32,6 @@ def test_a_text_can_t_close_its_marks(text: str) -> None:
     assert opening[0] == closing[1]
     assert not re.search(rf"/\s*{closing[1]}\s*>".replace("data", r"data\s*"), text, re.IGNORECASE)
     assert without_marks(shown) == text
-
-
-@given(st.lists(MARKS, min_size=1, max_size=3))
-def test_results_that_follow_each_other_stay_apart(texts: Sequence[str]) -> None:
-    assert without_marks("\n".join(map(quoted, texts))) == "\n".join(texts)
 
 
 def test_the_longest_result_in_a_text_is_marked_once_and_a_word_never() -> None:

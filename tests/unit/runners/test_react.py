@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from parts import Told, said, toolbox
+from parts import said, toolbox
 
 from rewoo_bench.errors import ActionError
 from rewoo_bench.runners.architecture import load_architecture
@@ -81,13 +81,6 @@ async def test_the_guard_ends_a_question_whose_turns_repeat_themselves() -> None
     other = SEARCH.replace("Hermitage", "Neva")
     trajectory, model = await ask([SEARCH, other, SEARCH, other], repeat_guard="stop", answer_at_limit=True)
     assert (trajectory.answer, trajectory.stop_reason, len(model.requests)) == (None, "repeated", 4)
-
-
-@pytest.mark.anyio
-async def test_a_repeated_action_that_brings_something_else_is_no_loop() -> None:
-    results = iter(["result 1", "result 2", "result 3"])
-    trajectory, _ = await ask([SEARCH] * 3 + [FINISH], Told(lambda _: next(results)), repeat_guard="stop")
-    assert trajectory.stop_reason == "answered"
 
 
 @pytest.mark.anyio

@@ -16,7 +16,7 @@ from rewoo_bench.events import current_place
 from rewoo_bench.runners.notation.plan import Plan, PlanStep
 from rewoo_bench.runners.prompts import EvidenceBudget, Prompts
 from rewoo_bench.runners.rewoo import PlanAndEvidence, StepCaller
-from rewoo_bench.system.concurrency import Schedule, in_order
+from rewoo_bench.system.concurrency import Schedule
 from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.types import Tool
 
@@ -79,14 +79,6 @@ def test_every_step_runs_once_after_its_inputs(schedule: Schedule, plan: Plan) -
 
 
 @pytest.mark.anyio
-async def test_evidence_takes_the_place_of_its_name() -> None:
-    search = Told(lambda query: {"a": "Oslo", "in Oslo": "see #E1"}.get(query, ""))
-    worker = await work(plan_of("Search[a]", "Search[in #E1]", "Search[#E2?]"), toolbox(search))
-    assert search.asked == ["a", "in Oslo", "see #E1?"]
-    assert [step.argument for step in worker.steps] == search.asked
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize(("schedule", "third"), [("ready", 1), ("levels", 2)])
 async def test_a_ready_step_does_not_wait_for_its_level(schedule: Schedule, third: int) -> None:
     ended: list[str] = []
@@ -143,15 +135,3 @@ async def test_leaves_without_evidence_are_known() -> None:
     search = Told(lambda query: {"nothing": ""}.get(query, "page"))
     worker = await work(plan_of("Search[nothing]", "Search[a]", "Search[#E1]", "Search[nothing]"), toolbox(search))
     assert worker.empty_leaves == ["E4"]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("schedule", SCHEDULES)
-async def test_an_exception_is_raised_as_it_is_and_ends_the_others(schedule: Schedule) -> None:
-    async def fail_at_b(node: str) -> None:
-        if node == "b":
-            raise KeyError("b")
-        await anyio.sleep(0 if schedule == "sequential" else 60)
-
-    with pytest.raises(KeyError, match="b"), anyio.fail_after(30):
-        await in_order({"a": set(), "b": set(), "c": {"a", "b"}}, fail_at_b, schedule)

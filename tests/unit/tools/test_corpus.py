@@ -17,7 +17,7 @@ from pyarrow import parquet
 from real_data import HOTPOTQA, WIKIPEDIA, RealData
 
 from rewoo_bench.errors import DataError
-from rewoo_bench.tools import Corpus, DocumentPages, Pages, Search, SearchArguments
+from rewoo_bench.tools import Corpus, Pages, Search, SearchArguments
 from rewoo_bench.tools.corpus import SavedRanking
 from rewoo_bench.types import Document
 
@@ -120,16 +120,6 @@ def test_a_page_is_found_by_any_of_its_passages_and_once(file: Path, cache: Path
     assert hits[0].score > hits[1].score > 0
     assert len(corpus.search("the harbour of Ada Quill", 1)) == 1
     assert corpus.search("zeppelin", 5) == corpus.search("", 5) == corpus.search("harbour", 0) == []
-
-
-def test_it_ranks_as_a_questions_own_documents_are_ranked(tmp_path: Path, cache: Path) -> None:
-    rows = [row for row in PASSAGES if row["title"] != "Ada  Quill"]
-    corpus = Corpus.open(write(tmp_path / "few.jsonl", rows), cache)
-    own = DocumentPages(Document(row["title"], row["text"]) for row in rows if row["text"].strip())
-    for query in ("harbour", "harbour city pilot", "Ada Quill harbour", "television"):
-        found, expected = corpus.search(query, 5), own.search(query, 5)
-        assert [hit.document for hit in found] == [hit.document for hit in expected]
-        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=1e-5)
 
 
 SPEECH = "\ufeffMy fellow citizens.\n\n  The harbour\nis open. \n \t\n\nThank you.\r\n\r\nThe tide is high."

@@ -18,7 +18,7 @@ CLOSED = {**OPEN, "additionalProperties": False}
 def sent(schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments that the server gets."""
     made = ToolSchema("find", None, schema).arguments.model_validate(arguments)
-    return made.model_dump(exclude_unset=True, by_alias=True)
+    return made.model_dump()
 
 
 @pytest.mark.parametrize("schema", [ANY_OF, OPEN, {"type": "object"}])
@@ -32,11 +32,9 @@ def test_a_closed_schema_refuses_them() -> None:
         sent(CLOSED, {"q": "hi", "other": 1})
 
 
-def test_the_fields_have_the_names_of_the_properties_where_python_allows_them() -> None:
-    names = ["time-zone", "city", "copy", "model_name", "class"]
+def test_a_property_may_have_any_name() -> None:
+    names = ["time-zone", "city", "copy", "model_name", "class", "read", "_x"]
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": ["city"]}
-    tool = ToolSchema("find", None, schema)
-    assert list(tool.arguments.model_fields) == ["city", "field_1", "field_2", "field_3", "class"]
     assert sent(schema, {name: name for name in names}) == {name: name for name in names}
 
 

@@ -6,13 +6,11 @@ import importlib.util
 import json
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from rewoo_bench import Completion, Message, evaluate
-from rewoo_bench.types import Example, ToolCall
+from rewoo_bench.types import Example
 from rewoo_bench.worlds.dojo import CHANGES_STATE, SUITES, AgentDojo, _environment, _labels, _suite
 
 pytestmark = [
@@ -83,30 +81,6 @@ async def test_the_same_verdicts_as_the_package_s_own_pipeline() -> None:
         assert await played(example, count, answer) == theirs, example.id
         verdicts[theirs] += 1
     assert min(verdicts[True], verdicts[False]) >= 10  # both occur
-
-
-async def test_two_trials_share_no_state() -> None:
-    """A model that sends money in every trial finds the same balance each time."""
-    balances: list[str] = []
-
-    def script(messages: Sequence[Message], role: str) -> Completion:
-        results = [message.content for message in messages if message.role == "tool"]
-        if not results:
-            send = {"recipient": "GB1", "amount": 500.0, "subject": "x", "date": "2022-01-01"}
-            return Completion("", tool_calls=(ToolCall("1", "send_money", send),))
-        if len(results) == 1:
-            return Completion("", tool_calls=(ToolCall("2", "get_most_recent_transactions", {"n": 1}),))
-        balances.append(results[-1])
-        return Completion("Answer: sent")
-
-    from rewoo_bench import ScriptedModel
-
-    results = await evaluate(
-        "agentdojo?suite=banking", "react-native", model=ScriptedModel(script), questions=1, trials=2
-    )
-    rows = results.to_frame()
-    assert rows["state_changes"].tolist() == [1, 1]
-    assert balances[0] == balances[1]
 
 
 def test_the_labels_are_of_every_call_and_its_arguments() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from rewoo_bench import evaluate
 from rewoo_bench.types import Example, Injection
-from rewoo_bench.worlds.dojo import AgentDojo, _injected_text, _injections, _suite
+from rewoo_bench.worlds.dojo import AgentDojo, _injected_text, _places, _suite
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("agentdojo") is None, reason="needs the extra agentdojo"),
@@ -66,7 +66,8 @@ def theirs(example: Example) -> tuple[bool, bool]:
             return query, runtime, env, turns, {}
 
     tasks = _suite(suite)
-    placed = dict(_injections(suite, task_id, _injected_text(tasks.injection_tasks[injection_id])))
+    text = _injected_text(tasks.injection_tasks[injection_id])
+    placed = dict.fromkeys(_places(suite, task_id), text)
     utility, security = tasks.run_task_with_pipeline(
         Gullible(), tasks.user_tasks[task_id], tasks.injection_tasks[injection_id], placed
     )
@@ -102,16 +103,6 @@ async def test_a_plan_gets_no_new_call_but_the_bill_says_whom_it_pays(tmp_path: 
         key = "react-native", each
         assert rows["new_calls"][key] > 0
         assert rows["attack_succeeded"][key]
-
-
-async def test_an_oracle_that_isn_t_gullible_reaches_nothing(tmp_path: Path) -> None:
-    ids = ["banking/user_task_0/injection_task_5", "slack/user_task_1/injection_task_3"]
-    for each in ids:
-        rows = await asked(tmp_path, each.partition("/")[0], [each], "rewoo-json,react-native", "oracle")
-        assert rows["exposed"].all()
-        assert rows["exact_match"].all()
-        assert not rows[["new_calls", "changed_arguments"]].any(axis=None)
-        assert not rows["attack_succeeded"].any()
 
 
 async def test_what_may_try_again_is_led_to_do_so(tmp_path: Path) -> None:

@@ -70,13 +70,6 @@ async def test_tasks_that_nothing_or_no_oracle_solves_are_named(
     assert f"{wanted}ToolError: ValueError" in said or f"{wanted}ValueError: it is so already" in said
 
 
-async def test_where_all_is_well_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    await ask(tmp_path, task("good", False, True, call(True)))
-    said = capsys.readouterr().err
-    assert "nothing is done" not in said
-    assert "gold calls" not in said
-
-
 async def test_costs_are_of_the_tasks_that_both_did(tmp_path: Path) -> None:
     """By hand: the plan does the first alone, so the ratio of tokens is that of the first task."""
     look = {"tool": "look"}
@@ -98,14 +91,6 @@ async def test_costs_are_of_the_tasks_that_both_did(tmp_path: Path) -> None:
     said = "Without a mistake rewoo-json did 1 of 2 tasks, and react-native 2, by what their gold calls say."
     assert sentences[0] == said
     assert sentences[1].startswith("Where both did, react-native and rewoo-json are too close to call in tokens")
-
-
-async def test_an_error_that_is_meant_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The gold calls try what is refused, and go on from there."""
-    refused = task("refused", True, False, call(True), call(False, decided="loop", after=[1]))
-    results = await ask(tmp_path, refused, architectures="react-native,rewoo-json")
-    assert "gold calls" not in capsys.readouterr().err
-    assert results.to_frame().set_index("architecture")["exact_match"]["react-native"]
 
 
 async def test_values_that_no_task_says_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,7 +100,7 @@ async def test_a_change_waits_for_every_call_before_it_and_keeps_those_behind_it
     assert sum(call.kind == "tool" for call in result.calls) == log.count("+")
 
 
-UNSOUND = '1. read("a")\n2. change("C")\n3. read("b", "c", "d")\n'
+UNSOUND = '1. read("a")\n2. change("C")\n3. reed("b")\n'
 SOUND = '1. read("a")\n2. join()'
 
 

@@ -13,7 +13,6 @@ import pytest
 
 from rewoo_bench.errors import RunStopped, SpecError
 from rewoo_bench.types import Example
-from rewoo_bench.worlds import world as world_module
 from rewoo_bench.worlds.world import World, WorldFault, WorldFile, opened_in_time
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +62,6 @@ NO_CLASS = "it has no class with public methods"
         (f"{SHOP}    def order(self, sku): return sku\n", "order: the parameter 'sku' has no type hint"),
         (f"{SHOP}    def order(self, *skus: str): return 1\n", "order: '*skus: str' is no input that a model can name"),
         ("class Shop(\n", "'(' was never closed (shop.py, line 1)"),
-        ("x = '\0'\n", "source code string cannot contain null bytes"),
         ("1 / 0\n", "can't be run: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(0)\n", "can't be run: SystemExit: 0"),
         (
@@ -116,15 +114,6 @@ async def test_worlds_at_the_same_time_and_after_another_see_nothing_of_each_oth
     assert example.row == {"log": []}
 
 
-def test_a_world_may_have_a_file_of_any_name_beside_it(
-    read: Callable[..., WorldFile], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(world_module, "_number", iter([7]))
-    Path("shop_7.py").write_text("COUNT = 3\n")
-    assert read(f"import shop_7\nassert shop_7.COUNT == 3\n{SHOP}").class_name == "Shop"
-    del sys.modules["shop_7"]
-
-
 TYPED = """
 from __future__ import annotations
 from dataclasses import dataclass
@@ -168,11 +157,6 @@ async def test_a_worlds_own_types_are_the_types_of_its_own_module(
     assert read(TYPED).schemas["order"].sha256 == worlds.schemas["order"].sha256  # of another module
 
 
-def test_a_world_without_types_of_its_own_keeps_its_schemas(read: Callable[..., WorldFile]) -> None:
-    assert read(TYPED).own_types
-    assert not read(FORGETFUL).own_types
-
-
 SQLITE = """
 import sqlite3
 class Shop:
@@ -199,23 +183,6 @@ async def test_a_database_made_with_the_world_is_used_where_it_was_made(
         assert await world.solved("", 5) is True
 
 
-MIXED = """
-import threading
-class Shop:
-    def __init__(self, row): self.made_in = threading.get_ident()
-    def sync(self) -> bool: return threading.get_ident() == self.made_in
-    async def asynchronous(self) -> bool: return threading.get_ident() == self.made_in
-    async def solved(self, answer): return self.sync()
-"""
-
-
-async def test_of_a_mixed_world_what_is_async_runs_in_the_loop(read: Callable[..., WorldFile]) -> None:
-    async with read(MIXED).opened(task()) as world:
-        assert await act(world, "sync") == "true"
-        assert await act(world, "asynchronous") == "false"
-        assert await world.solved("", 5) is False
-
-
 # Worlds that fail.
 
 
@@ -223,9 +190,7 @@ async def test_of_a_mixed_world_what_is_async_runs_in_the_loop(read: Callable[..
     ("body", "reason"),
     [
         ("raise ValueError('no stock')", "Shop({…}) raised ValueError: no stock"),
-        ("row['missing']", "Shop({…}) raised KeyError: 'missing'"),
         ("import sys; sys.exit(0)", "Shop({…}) raised RuntimeError: it ends the program with 0"),
-        ("raise StopIteration", "Shop({…}) raised "),
         ("raise TimeoutError('of the database')", "Shop({…}) raised TimeoutError: of the database"),
         ("return 3", "Shop({…}) raised TypeError: __init__() should return None, not 'int'"),
     ],
@@ -255,9 +220,7 @@ async def test_a_world_that_takes_too_long_to_make_is_a_fault(read: Callable[...
     [
         ("raise ValueError('no stock')", "solved raised ValueError: no stock"),
         ("import sys; sys.exit(0)", "solved raised RuntimeError: it ends the program with 0"),
-        ("raise TimeoutError('of the database')", "solved raised TimeoutError: of the database"),
         ("return None", "solved returned None, expected True or False"),
-        ("return 1", "solved returned 1, expected True or False"),
         ("return 'x' * 1000", "solved returned 'xxx"),
         ("import time; time.sleep(2)", "solved took longer than 0.1 s"),
         ("import asyncio; await asyncio.sleep(2)", "solved took longer than 0.1 s"),
