@@ -174,9 +174,6 @@ def _checked_options(options: Mapping[str, Any], taken: set[str]) -> dict[str, A
     known = OPTIONS.keys() - taken
     for name in options:
         if name not in known:
-            flag = f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}"
-            if keyword := next((own for own, option in OPTIONS.items() if flag in option.flags), None):
-                raise UsageError(f"unknown option {name!r}: the flag {flag} is the keyword {keyword!r} in Python")
             raise UsageError(unknown("option", name, known | taken - {"options", "resume"}))
     checked = as_values(options)
     if isinstance(tools := options.get("tools"), str):  # as the flag has it

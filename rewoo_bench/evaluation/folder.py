@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -21,14 +21,14 @@ from anyio import CancelScope, to_thread
 
 from rewoo_bench.calls.meter import Call
 from rewoo_bench.config.price_table import is_same_model
-from rewoo_bench.errors import CapReached, DataError, ModelError, UsageError
+from rewoo_bench.errors import CapReached, ModelError, UsageError
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, has_no_finished, is_unused, open_journal
+from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
-from rewoo_bench.runs.manifest import MANIFEST, read_manifest, resume_command
+from rewoo_bench.runs.manifest import MANIFEST, resume_command
 from rewoo_bench.runs.reach import reach_of
 from rewoo_bench.system.crashes import Crash
 from rewoo_bench.system.files import locked
@@ -128,43 +128,11 @@ def taken(folder: Path, *, is_new: bool) -> Iterator[None]:
 
 def check_new(folder: Path) -> None:
     """Raises `UsageError` where a folder has a run, or other files."""
-    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
-    if MANIFEST in there:
-        cap = None
-        with suppress(DataError):  # --resume says what is wrong
-            manifest = read_manifest(folder)
-            if manifest.imported is not None:
-                files = ", ".join(manifest.imported.get("files", ())) or "traces"
-                raise UsageError(
-                    f"--out: {str(folder)!r} has an import of {files} already; read that one, or name a new folder"
-                )
-            cap = manifest.reached_cap
-            # A run that is going on, or was killed, is `running`.
-            if manifest.status == "incomplete" and not cap and has_no_finished(folder / JOURNAL_FILE):
-                go_on = f"{resume_command(folder)} uses calls that it has paid for"
-                what = f"which has no finished question; delete that folder, or choose a new one; {go_on}"
-                raise UsageError(f"--out: {str(folder)!r} holds another run, {what}")
-        another = f" and another {cap}" if cap else ""  # with the same cap it would end at once
-        go_on = f"continue that run with {resume_command(folder)}{another}"
+    if (folder / MANIFEST).exists():
+        go_on = f"continue that run with {resume_command(folder)}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
-    journal = folder / JOURNAL_FILE
-    if journal.exists() and not is_unused(journal):  # else of a run that was killed before it asked anything
-        raise UsageError(f"--out: {str(journal)!r} is of another run, without its {MANIFEST}; choose a new folder")
-    # Another process may begin a run in it.
-    if any(name != LOCK and not name.startswith(JOURNAL_FILE) for name in there):
+    if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
-
-
-def check_journal(folder: Path, rows: int, *, accept_loss: bool) -> None:
-    """Raises `UsageError` for a run without its journal, which has one from its beginning: all would be paid again."""
-    journal = folder / JOURNAL_FILE
-    if accept_loss or (journal.is_file() and journal.stat().st_size):
-        return
-    tables = f", and this run has {rows:,} questions in its tables" if rows else ""
-    raise UsageError(
-        f"--resume: {str(journal)!r} is missing or empty{tables}: bring it back, ask every question again with "
-        "--accept-loss, or start a new run with another --out"
-    )
 
 
 # A result as rows of the tables (runs/columns.py), and as a line of traces.jsonl.

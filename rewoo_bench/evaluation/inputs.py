@@ -403,22 +403,16 @@ async def read_run_inputs(
 def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
     """Notes on fewer questions than asked for, and on architectures whose exemplars don't fit questions or tools."""
     size, facts = len(dataset.examples), dataset.manifest
-    without_chain, without_pages = facts.get("without_chain") or 0, facts.get("without_pages") or 0
-    others = f"{without_chain} {'other has' if without_chain == 1 else 'others have'}"
-    reasons = [f"{others} no gold chain, and the oracle needs one"] if without_chain else []
-    if without_pages:
-        others = "more have" if reasons else "others have"
-        reasons.append(f"{without_pages} {others} a gold chain, but no documents to find its pages in")
+    left_out = {
+        "have no gold chain, and the oracle needs one": facts.get("without_chain"),
+        "have a gold chain, but no documents to find its pages in": facts.get("without_pages"),
+        f"fill no task of {dataset.scorer.objectives} questions": facts.get("without_task"),
+    }
     notes = []
     if limit is not None and size < limit:
-        note = f"{dataset.name} has {size} questions{' with a gold chain' if reasons else ''}"
-        notes.append("; ".join([f"{note}, all of them are taken (-n {limit})", *reasons]))
-    elif reasons:
-        notes.append("; ".join([f"{dataset.name}: {size} questions are taken", *reasons]))
+        notes.append(f"{dataset.name} has {size} questions, all of them are taken (-n {limit})")
+    notes += [f"{dataset.name}: left out since they {why}: {count}" for why, count in left_out.items() if count]
     notes += shared_state_notes(architectures)
-    if over := facts.get("without_task"):
-        which = "1 question fills no task and is" if over == 1 else f"{over} questions fill no task and are"
-        notes.append(f"{dataset.name}: {size} tasks of {dataset.scorer.objectives} questions; {which} left out")
     notes += [
         f"{each.name}: its exemplars show {' and '.join(shown)}, which it isn't offered"
         for each in architectures

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewoo_bench.agents.runner import open_gateway
-from rewoo_bench.agents.settings import AgentSettings
 from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.recorder import Recorder
@@ -266,19 +265,6 @@ def connections(options: RunOptions, run: PreparedRun) -> dict[str, int]:
 def concurrency(options: RunOptions, run: PreparedRun) -> int:
     """Number of questions at the same time."""
     return options.concurrency or run.models[options.role_models[""]].concurrency
-
-
-def program_notes(options: RunOptions, run: PreparedRun) -> list[str]:
-    """A note where fewer agents than other architectures work at the same time, since each is a program."""
-    programs = [
-        each.name
-        for each in run.architectures
-        if isinstance(each.settings, AgentSettings) and each.settings.shares_cores
-    ]
-    if not programs or options.concurrency or concurrency(options, run) <= cores():
-        return []
-    count = "1 program runs" if cores() == 1 else f"{cores()} programs run"
-    return [f"{', '.join(programs)}: at most {count} at the same time, one a core; --concurrency says otherwise"]
 
 
 def run_columns(options: RunOptions, run: PreparedRun, run_id: str) -> Mapping[str, Any]:

@@ -46,16 +46,12 @@ def read_ids(file: Path) -> tuple[str, ...]:
 
 
 def with_recorded_ids(options: RunOptions) -> RunOptions:
-    """The options with the ids that `failed_in` and `wrong_in` mean, so that a resumed run asks the same questions.
-
-    A replay asks the questions of the run that it replays, unless the options choose some.
-    """
-    runs = _recorded_runs(options)
+    """The options with the ids that `failed_in` and `wrong_in` mean, so that a resumed run asks the same questions."""
     if options.resume is not None:
         return options
-    options = _with_recorded_faults(options)
+    options, runs = _as_replayed(options), _recorded_runs(options)
     if not runs:
-        return _as_replayed(options)
+        return options
     recorded = dict.fromkeys(each for flag, run in runs.items() for each in _ids_of(run, flag))
     if not recorded:
         raise UsageError("; ".join(f"{flag}: no question {_CHOSEN[flag]} in {str(runs[flag])!r}" for flag in runs))
@@ -65,30 +61,25 @@ def with_recorded_ids(options: RunOptions) -> RunOptions:
     return replace(options, ids=ids)
 
 
-def _with_recorded_faults(options: RunOptions) -> RunOptions:
-    """The options with the failures on purpose of the run that is replayed: its worlds are what became of these."""
-    if not options.model.startswith(REPLAY) or options.tool_failure_rate:
-        return options
-    try:
-        recorded = read_manifest(Path(options.model.removeprefix(REPLAY))).options
-    except DataError:  # the replay itself says what is wrong with the folder
-        return options
-    faults = {name: recorded.get(name) or getattr(options, name) for name in ("tool_failure_rate", "tool_failure_mode")}
-    return replace(options, **faults)
-
-
 def _as_replayed(options: RunOptions) -> RunOptions:
-    """The options with the choice of questions of the run that is replayed, where they have none of their own."""
-    if not options.model.startswith(REPLAY) or options.questions is not None or options.ids or options.question_types:
+    """Of a replay, the options with the recorded run's failures on purpose, which its worlds are the outcome of.
+
+    And with its choice of questions, where the options have none of their own.
+    """
+    if not options.model.startswith(REPLAY):
         return options
     try:
         recorded = read_manifest(Path(options.model.removeprefix(REPLAY))).options
     except DataError:  # the replay itself says what is wrong with the folder
         return options
-    if recorded.get("dataset") != options.dataset or options.seed not in (0, recorded.get("seed")):
+    if not options.tool_failure_rate:
+        faults = ("tool_failure_rate", "tool_failure_mode")
+        options = replace(options, **{name: recorded.get(name) or getattr(options, name) for name in faults})
+    chooses = options.questions is not None or options.ids or options.question_types or _recorded_runs(options)
+    seed = recorded.get("seed") or 0
+    if chooses or recorded.get("dataset") != options.dataset or options.seed not in (0, seed):
         return options
     ids, types = (tuple(recorded.get(name) or ()) for name in ("ids", "question_types"))
-    seed = recorded.get("seed") or 0
     return replace(options, questions=recorded.get("questions"), seed=seed, ids=ids, question_types=types)
 
 

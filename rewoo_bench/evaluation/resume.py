@@ -26,11 +26,11 @@ from typing import Any
 
 from rewoo_bench.config.names import REPLAY, WIRE_NAME
 from rewoo_bench.errors import DataError, OptionChanged, UsageError
-from rewoo_bench.evaluation.folder import check_journal
 from rewoo_bench.evaluation.inputs import PYTHON
 from rewoo_bench.evaluation.prepare import PreparedRun, questions_at_once
 from rewoo_bench.evaluation.trust import check_trusted, check_whole, was_begun_here
 from rewoo_bench.loaders.sampling import ids_hash
+from rewoo_bench.runs.folder import JOURNAL_FILE
 from rewoo_bench.runs.manifest import (
     LOOSE,
     MANIFEST,
@@ -220,7 +220,12 @@ def begin_manifest(
     if options.resume is None:
         return manifest
     before = read_manifest(options.resume)
-    check_journal(folder, before.rows or 0, accept_loss=options.accept_loss)
+    journal = folder / JOURNAL_FILE
+    if not options.accept_loss and not (journal.is_file() and journal.stat().st_size):  # it has one from its beginning
+        raise UsageError(
+            f"--resume: {str(journal)!r} is missing or empty: bring it back, ask every question again with "
+            "--accept-loss, or start a new run with another --out"
+        )
     check_same(before, manifest, [example.id for example in run.dataset.examples])
     is_own = bool(before.sent) and was_begun_here(before.as_json())
     for role, model in options.role_models.items():

@@ -30,7 +30,6 @@ from rewoo_bench.config.names import file_name, file_names
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.columns import CALLS, QUESTION_COLUMNS, QUESTIONS
 from rewoo_bench.runs.folder import CALLS_FILE, QUESTIONS_FILE, TRACES_FILE, no_table, read_table
-from rewoo_bench.runs.journal.records import TaskKey
 from rewoo_bench.runs.manifest import MANIFEST, manifest_of, read_manifest, write_manifest
 from rewoo_bench.system.files import replaced
 from rewoo_bench.text.argument_checks import as_path, check_names
@@ -84,8 +83,8 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
         options = facts.get("options", {})
         if len(options.get("architectures", ())) == len(kept):
             facts["options"] = {**options, "architectures": [*compress(options["architectures"], kept)]}
-    for by_architecture in {"shared_prefixes", "never_called"} & facts.keys():
-        facts[by_architecture] = {name: of for name, of in facts[by_architecture].items() if name not in without}
+    if prefixes := facts.get("shared_prefixes"):
+        facts["shared_prefixes"] = {name: of_roles for name, of_roles in prefixes.items() if name not in without}
     write_manifest(out, manifest_of(file_names(facts)))
     for name, table in tables.items():
         with replaced(out / name, follows=False) as opened:
@@ -95,13 +94,6 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
             kept_lines = (line for line in lines if json.loads(line)["architecture"] not in without)
             opened.writelines(kept_lines if without else lines)
     return len(tables[QUESTIONS_FILE])
-
-
-# A published run, gone on with where the run itself is lost, or on another machine.
-
-
-def _task(row: Mapping[str, Any]) -> TaskKey:
-    return TaskKey(row["architecture"], row["example_id"], row["trial"])
 
 
 # The predictions of a finished run, scored again.

@@ -76,7 +76,7 @@ def test_of_two_starts_with_the_same_folder_one_wins_and_the_other_changes_nothi
         assert sorted(codes) == [0, 2], said
         loser = codes.index(2)
         assert said[loser].count("\n") == 1
-        assert "holds another run" in said[loser] or "another process is at work on this run" in said[loser]
+        assert any(why in said[loser] for why in ("holds another run", "isn't empty", "is at work on this run"))
         manifest = json.loads((out / "run.json").read_text())
         assert (manifest["status"], manifest["options"]["seed"]) == ("done", 2 - loser)
         assert set(load(out)["seed"]) == {2 - loser}
@@ -157,7 +157,7 @@ def test_a_run_whose_journal_is_gone_is_not_paid_for_again(
     if left is not None:
         Path("here/journal.sqlite").write_bytes(left)
     assert quiet("--resume", "here", "-n", 5) == 2
-    assert "'here/journal.sqlite' is missing or empty, and this run has 3 questions" in capfd.readouterr().err
+    assert "'here/journal.sqlite' is missing or empty: " in capfd.readouterr().err
     assert Path("here/questions.parquet").read_bytes() == tables
 
 

@@ -173,8 +173,7 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
         ({"architectures": ["rewoo", 5]}, "architectures: expected"),
         ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),
-        ({"arch": "rewoo"}, "unknown option 'arch': the flag --arch is the keyword 'architectures' in Python"),
-        ({"n": 5}, "unknown option 'n': the flag -n is the keyword 'questions' in Python"),
+        ({"n": 5}, "unknown option 'n'"),
         ({"scoring": "gsm8k"}, "scoring: it is for examples; the data set '"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The driver's side: starts the workers, and leases questions to them. Imported when the cluster is connected.
+"""The driver's side: starts the workers, and gives questions to them. Imported when the cluster is connected.
 
 A worker that dies is replaced. Its questions go to others, with the calls that the journal has: nothing is paid twice
 but for the calls in flight. A question with which three workers died is a failed one.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pickle
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -24,18 +23,16 @@ from typing import Any
 import anyio
 import ray
 from anyio import CancelScope, to_thread
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rewoo_bench.calls.live import CallCaps
 from rewoo_bench.calls.meter import Meter
 from rewoo_bench.calls.recorder import QuestionRecorder, Recorder
-from rewoo_bench.errors import JournalError, RunStopped, UsageError
+from rewoo_bench.errors import HarnessFault, JournalError, RunStopped, UsageError
 from rewoo_bench.evaluation.cluster.messages import (
     DriverReply,
     Ended,
-    Lease,
-    ShippedCorpus,
     WorkerMessage,
     WorkerSetup,
     batches,
@@ -45,7 +42,6 @@ from rewoo_bench.evaluation.cluster.pool import Pool, PoolWorker
 from rewoo_bench.evaluation.cluster.worker import RayWorker
 from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.evaluation.prepare import PreparedRun
-from rewoo_bench.loaders.sources import file_sha256
 from rewoo_bench.runs.journal.records import CallRecord, TaskKey
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.system.concurrency import background_task, background_tasks
@@ -78,7 +74,6 @@ class RayEngine:
     """By role: how requests differed from the options, as the workers learnt it."""
     pool: Pool = field(default_factory=Pool)
     deaths: Counter[TaskKey] = field(default_factory=Counter)
-    _numbers: int = 0
     _stopping: bool = False
     _began_at: float = field(default_factory=anyio.current_time)
     _done: int = 0
@@ -121,17 +116,17 @@ class RayEngine:
 
     async def _ask(self, worker: PoolWorker, task: Task) -> Ended | None:
         """What the worker says of the question; None where it died."""
-        self._numbers += 1
-        number = self._numbers
-        ended: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
-        worker.asked[number] = ended
+        alone = replace(task, architecture=None)  # type: ignore[arg-type]  # the worker has it
         try:
-            records = await self._recorded(task)
-            lease = Lease(number, task.example, task.trial, task.architecture.name, task.index, records)
-            worker.outgoing.put_nowait(lease)
-            return await ended
-        finally:
-            del worker.asked[number]
+            # As safe as Ray itself, which unpickles whatever its workers return: they are this user's processes and
+            # run this user's code. What comes from outside are answers, texts in the results.
+            ended: Ended = await worker.handle.ask.remote(alone, task.architecture.name, await self._recorded(task))
+        except RayActorError:
+            await worker.is_gone.wait()
+            return None
+        except RayTaskError as error:  # such as a result that can't be pickled
+            raise HarnessFault(f"a worker: {last_line(error)}") from None
+        return ended
 
     async def _recorded(self, task: Task) -> Sequence[CallRecord]:
         """The recorded calls of a question: of earlier sessions, and of workers that died with it."""
@@ -231,13 +226,11 @@ class RayEngine:
                         self._handle(worker, message)
 
     def _end(self, worker: PoolWorker) -> None:
-        """Ends the questions of a dead worker, and frees the room that it had under the caps."""
-        for ended in worker.asked.values():
-            if not ended.done():
-                ended.set_result(None)
+        """Frees the room that a dead worker had under the caps, and lets its questions go to others."""
         for reservation in worker.reservations:
             self._caps.release(reservation, None)
         worker.reservations.clear()
+        worker.is_gone.set()
 
     async def _keep(self, message: WorkerMessage) -> DriverReply:
         """Writes a record into the journal."""
@@ -250,25 +243,18 @@ class RayEngine:
         return DriverReply(message.number)
 
     def _handle(self, worker: PoolWorker, message: WorkerMessage) -> None:
-        kind, value = message.kind, message.value
-        if kind == "ended":
-            number, content = value
-            if (ended := worker.asked.get(number)) and not ended.done():
-                # As safe as Ray itself, which unpickles whatever its workers return: they are this user's processes and
-                # run this user's code. What comes from outside are answers, texts in the results.
-                ended.set_result(pickle.loads(content))
-        elif kind == "release":
-            reservation, call_cost = value
-            worker.reservations.remove(reservation)
-            self._caps.release(reservation, call_cost)
-        else:
-            self.say(value)
+        if message.kind == "notice":
+            self.say(message.value)
+            return
+        reservation, call_cost = message.value
+        worker.reservations.remove(reservation)
+        self._caps.release(reservation, call_cost)
 
     async def _reserve(self, worker: PoolWorker, message: WorkerMessage) -> None:
         """Answers a call that asks for room under the caps."""
         assert message.number is not None
         reservation = await self._caps.reserve(message.value)
-        if worker.dead:
+        if worker.is_gone.is_set():
             self._caps.release(reservation, None)
             return
         worker.reservations.append(reservation)
@@ -326,11 +312,6 @@ async def start_worker(number: int, setup: WorkerSetup, resources: Mapping[str, 
     return PoolWorker(number, handle, begun)
 
 
-def _shipped(path: Path) -> ShippedCorpus:
-    """The file in Ray's object store, which brings it to a node once."""
-    return ShippedCorpus(path, file_sha256(path), [ray.put(path.read_bytes())])
-
-
 @asynccontextmanager
 async def ray_engine(
     options: RunOptions,
@@ -344,7 +325,6 @@ async def ray_engine(
     resources = json.loads(options.worker_resources) if options.worker_resources else {}
     check_resources(resources)
     workers = options.workers or 1
-    path = options.corpus or run.dataset.corpus
     own = {
         "concurrency": options.concurrency and ceil(options.concurrency / workers),
         "max_connections": options.max_connections and max(1, options.max_connections // workers),
@@ -352,7 +332,6 @@ async def ray_engine(
     setup = WorkerSetup(
         options=replace(options, **own, out=None),  # type: ignore[arg-type]
         dataset=replace(run.dataset, examples=run.dataset.examples[:1]),
-        corpus=await to_thread.run_sync(_shipped, path) if path else None,
         secrets=provider_environment(),
         sent=sent,
         folder=str(Path.cwd()),

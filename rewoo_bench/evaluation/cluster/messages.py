@@ -8,33 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal, TypeVar
-
-from anyio import to_thread
 
 from rewoo_bench import errors
 from rewoo_bench.calls.caps import CallEstimate, GracefulShutdown, Reservation
 from rewoo_bench.errors import JournalError
 from rewoo_bench.evaluation.folder import Result, Task
 from rewoo_bench.loaders.load import Dataset
-from rewoo_bench.loaders.sources import file_sha256
-from rewoo_bench.runs.journal.records import CallRecord
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.system.files import cache_dir, replaced
 from rewoo_bench.text.redaction import redact
-from rewoo_bench.types import CallCost, Example
-
-
-@dataclass(frozen=True)
-class ShippedCorpus:
-    """The passages of a run, for nodes that don't see the driver's file: its hash, and the object with its bytes."""
-
-    path: Path
-    sha256: str
-    content: Any
-    """A list with one `ray.ObjectRef`, since Ray would replace a bare one by its value."""
+from rewoo_bench.types import CallCost
 
 
 @dataclass(frozen=True)
@@ -44,13 +28,12 @@ class WorkerSetup:
     options: RunOptions
     dataset: Dataset
     """The data set with its first question only."""
-    corpus: ShippedCorpus | None
     secrets: Mapping[str, str] = field(repr=False)
     """Environment variables with keys of providers."""
     sent: Mapping[str, Any]
     """By role: what earlier sessions learnt of the endpoints."""
     folder: str
-    """The driver's working folder, to which relative paths belong."""
+    """The driver's working folder, which each node has, too: relative paths belong to it."""
     has_answers: bool
     """Whether earlier sessions of the run got answers."""
     version: str
@@ -58,20 +41,8 @@ class WorkerSetup:
 
 
 @dataclass(frozen=True)
-class Lease:
-    """One question for a worker, with the calls that the journal has of it."""
-
-    number: int
-    example: Example
-    trial: int
-    architecture: str
-    index: int
-    records: Sequence[CallRecord]
-
-
-@dataclass(frozen=True)
 class Ended:
-    """The end of a lease: a result without its task, or the name and message of an error that ends the run."""
+    """The end of a question: a result without its task, or the name and message of an error that ends the run."""
 
     result: Result | None
     stopped: tuple[str, str] | None = None
@@ -99,7 +70,7 @@ class Ended:
 class WorkerMessage:
     """A message of a worker. One with a number waits for the driver's `DriverReply` of that number."""
 
-    kind: Literal["ended", "notice", "record", "release", "reserve"]
+    kind: Literal["notice", "record", "release", "reserve"]
     value: Any
     number: int | None = None
 
@@ -111,27 +82,6 @@ class DriverReply:
     number: int
     value: Any = None
     error: JournalError | None = None
-
-
-# The passages of a run on each node: the driver's file where the node sees it, else one copy in the node's cache.
-
-
-async def local_corpus(corpus: ShippedCorpus) -> Path:
-    """The passages as a file of this node."""
-    if corpus.path.is_file() and await to_thread.run_sync(file_sha256, corpus.path) == corpus.sha256:
-        return corpus.path
-    copy = cache_dir() / "corpora" / corpus.sha256[:16] / corpus.path.name
-    if not copy.exists():
-        (content,) = corpus.content
-        await to_thread.run_sync(_write, copy, await content)
-    return copy
-
-
-def _write(copy: Path, content: bytes) -> None:
-    """Two workers of a node may both write: each replaces the whole file by the same bytes."""
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    with replaced(copy, follows=False) as file:
-        file.write(content)
 
 
 # A worker's side of its connection with the driver: messages go out in batches, replies come in by number.

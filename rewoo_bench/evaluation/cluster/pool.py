@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from rewoo_bench.calls.caps import Reservation
-from rewoo_bench.evaluation.cluster.messages import DriverReply, Ended, Lease
+from rewoo_bench.evaluation.cluster.messages import DriverReply
 
 
 @dataclass(eq=False)
@@ -26,11 +26,10 @@ class PoolWorker:
     handle: Any
     places: int
     taken: int = 0
-    dead: bool = False
-    outgoing: asyncio.Queue[Lease | DriverReply] = field(default_factory=asyncio.Queue)
+    is_gone: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it has died, and its last message was handled."""
+    outgoing: asyncio.Queue[DriverReply] = field(default_factory=asyncio.Queue)
     """What waits to be sent to it."""
-    asked: dict[int, asyncio.Future[Ended | None]] = field(default_factory=dict)
-    """The ends of its questions, by the number of the lease; None where it died, when its last message is handled."""
     reservations: list[Reservation] = field(default_factory=list)
     """Room under the caps of the run that its calls in flight have."""
 
@@ -54,7 +53,6 @@ class Pool:
         self._changed.set()
 
     def remove(self, worker: PoolWorker) -> None:
-        worker.dead = True
         self.workers.remove(worker)
         self._changed.set()
 

@@ -1,6 +1,6 @@
 """A worker: an async Ray actor with the models and the tools of a run, and the same evaluator as on one machine.
 
-It asks the questions that the driver leases to it. Each finished call goes to the driver's journal before its result
+It asks the questions that the driver gives it. Each finished call goes to the driver's journal before its result
 is used, and each call asks the driver for its place where the run has caps.
 """
 
@@ -14,10 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
-
-from ray import cloudpickle
 
 from rewoo_bench.calls.live import LiveCalls
 from rewoo_bench.calls.recorder import Recorder
@@ -25,12 +22,10 @@ from rewoo_bench.errors import RewooBenchError, UsageError
 from rewoo_bench.evaluation.cluster.messages import (
     DriverReply,
     Ended,
-    Lease,
     Link,
     RemoteCaps,
     WorkerMessage,
     WorkerSetup,
-    local_corpus,
 )
 from rewoo_bench.evaluation.folder import Task
 from rewoo_bench.evaluation.inputs import PythonInputs
@@ -45,17 +40,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RemoteJournal:
-    """The driver's journal. `leased` has the recorded calls that came with each lease."""
+    """The driver's journal. `recorded` has the recorded calls that came with each question."""
 
     link: Link
-    leased: dict[TaskKey, Sequence[CallRecord]] = field(default_factory=dict)
+    recorded: dict[TaskKey, Sequence[CallRecord]] = field(default_factory=dict)
     is_new = False
 
     async def add_call(self, record: CallRecord) -> None:
         await self.link.ask("record", record)
 
     def calls(self, task: TaskKey) -> Sequence[CallRecord]:
-        return self.leased[task]
+        return self.recorded[task]
 
 
 class RayWorker:
@@ -88,12 +83,9 @@ class RayWorker:
 
     async def _open(self, setup: WorkerSetup, opened: asyncio.Future[int]) -> None:
         """Holds models and tools open until the end."""
-        options, dataset = setup.options, setup.dataset
-        if setup.corpus is not None:
-            corpus = await local_corpus(setup.corpus)
-            options, dataset = replace(options, corpus=corpus), replace(dataset, corpus=corpus)
+        options = setup.options
         with notices_to(lambda text: self._link.tell("notice", text)):
-            async with prepared(options, PythonInputs(loaded=dataset)) as run:
+            async with prepared(options, PythonInputs(loaded=setup.dataset)) as run:
                 for role, model in options.role_models.items():
                     run.models[model].recall(setup.sent.get(role or "default", {}))
                 self._run, self._options = run, options
@@ -111,14 +103,16 @@ class RayWorker:
         async for batch in self._link.batches():
             yield batch
 
-    async def receive(self, batch: Sequence[Lease | DriverReply]) -> None:
-        """Questions from the driver, and its replies."""
-        self._link.receive([each for each in batch if isinstance(each, DriverReply)])
-        for each in batch:
-            if isinstance(each, Lease):
-                task = asyncio.create_task(self._ask(each))
-                self._asking.add(task)
-                task.add_done_callback(self._asking.discard)
+    async def receive(self, replies: Sequence[DriverReply]) -> None:
+        """The driver's replies."""
+        self._link.receive(replies)
+
+    async def ask(self, task: Task, architecture: str, records: Sequence[CallRecord]) -> Ended:
+        """Asks one question; `task` comes without its architecture."""
+        asking = asyncio.create_task(self._ask(task, architecture, records))
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        return await asking
 
     async def stop(self, grace_s: float) -> None:
         """Begins no call any more, and returns when those in flight have ended, or after `grace_s` seconds."""
@@ -135,35 +129,25 @@ class RayWorker:
         if self._life is not None:
             await self._life
 
-    async def _ask(self, lease: Lease) -> None:
-        """Asks one question, and sends its result."""
-        architecture = next(each for each in self._run.architectures if each.name == lease.architecture)
-        task = Task(lease.index, lease.example, lease.trial, architecture)
-        self._journal.leased[task.key] = lease.records
-
+    async def _ask(self, task: Task, name: str, records: Sequence[CallRecord]) -> Ended:
+        task = replace(task, architecture=next(each for each in self._run.architectures if each.name == name))
+        self._journal.recorded[task.key] = records
         try:
-            with in_architecture(architecture.name):
+            with in_architecture(name):
                 result = await self._evaluator.run_task(task, live=self._live)
             sent = sent_differences(self._options, self._run)
             without_task = replace(result, task=None)  # type: ignore[arg-type]  # the driver has it
-            ended = _pickled(Ended(without_task, endpoints=self._live.endpoint_states(), sent=sent))
+            return Ended(without_task, endpoints=self._live.endpoint_states(), sent=sent)
         except Exception as error:  # it ends the run: the driver raises it
             if not isinstance(error, RewooBenchError):
                 _log.exception("unexpected error while a question was asked")
-            ended = _pickled(Ended.with_error(error))
+            return Ended.with_error(error)
         finally:
-            del self._journal.leased[task.key]
-        self._link.tell("ended", (lease.number, ended))
-
-
-def _pickled(value: object) -> bytes:
-    content: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
-    return content
+            del self._journal.recorded[task.key]
 
 
 def _work_as_the_driver(setup: WorkerSetup) -> None:
-    """The driver's keys; and its folder, where this node sees it: for relative paths and a user's own code."""
+    """The driver's keys; and its folder, for relative paths and a user's own code."""
     os.environ.update(setup.secrets)
-    if Path(setup.folder).is_dir():
-        os.chdir(setup.folder)
-        sys.path.append(setup.folder)
+    os.chdir(setup.folder)
+    sys.path.append(setup.folder)

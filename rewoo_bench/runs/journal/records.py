@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 from struct import pack
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from rewoo_bench.text.escaping import replace_surrogates
 from rewoo_bench.text.prompts import folded, of_each
@@ -237,18 +236,6 @@ def as_bytes(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     """A number of numpy or torch as one of Python, and anything else as text."""
     return value.item() if getattr(value, "ndim", None) == 0 else str(value)
-
-
-def recorded_answer(text: str) -> dict[str, Any]:
-    """A recorded answer; empty where it can't be read. pydantic's reader has a lower limit of nesting."""
-    with suppress(ValueError):
-        try:
-            answer = from_json(text)
-        except ValueError:
-            answer = json.loads(text)
-        if isinstance(answer, dict):
-            return answer
-    return {}
 
 
 def numbers(usage: Usage) -> dict[str, int]:

@@ -19,6 +19,7 @@ and makes those calls again only if it is told to.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sqlite3
 import threading
@@ -48,7 +49,6 @@ from rewoo_bench.runs.journal.records import (
     TaskKey,
     as_bytes,
     packed,
-    recorded_answer,
     text_id,
     unpacked,
     whole_form,
@@ -212,8 +212,8 @@ class JournalReader:
         ]
 
     def answer(self, recorded: str) -> dict[str, Any]:
-        """The answer of a call as it was recorded; empty where it can't be read."""
-        answer = recorded_answer(recorded)
+        """The answer of a call as it was recorded."""
+        answer: dict[str, Any] = json.loads(recorded)
         if (id_ := answer.pop(_TEXT_ID, None)) is not None:
             answer["text"] = self.beginnings.text(id_)
         return answer
@@ -363,26 +363,6 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
         raise DataError(f"no recorded run: there is no {str(path)!r}; {way}")
     with closing(await to_thread.run_sync(connect_to_read, path)) as database:
         yield JournalReader(database)
-
-
-def is_unused(path: Path) -> bool:
-    """Whether a journal was made and no call was recorded, as by a run that was killed when it began."""
-    try:
-        if path.stat().st_size == 0:
-            return True
-        with closing(connect_to_read(path)) as database:
-            return not database.read("SELECT 1 FROM calls LIMIT 1")
-    except (OSError, DataError, JournalError):
-        return False
-
-
-def has_no_finished(path: Path) -> bool:
-    """Whether a journal shows that no question was finished."""
-    try:
-        with closing(connect_to_read(path)) as database:
-            return not JournalReader(database).finished()
-    except (OSError, DataError, JournalError):
-        return False
 
 
 def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, int, Spent]:

@@ -14,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
@@ -80,9 +79,6 @@ def export(
                 for name, values in zip(Shared._fields, () if shared is None else shared.of(of_calls).T, strict=False):
                     place = of_calls.schema.get_field_index(name)
                     field = of_calls.schema.field(place)
-                    if of_calls[name].null_count < len(of_calls):  # rows of a published copy, whose prompts aren't here
-                        known = of_calls[name].to_numpy().astype(float)
-                        values = np.where(np.isnan(values), known, values)
                     of_calls = of_calls.set_column(place, field, arrow_numbers(values, field.type))
                 calls.write_table(of_calls)
                 lines.writelines(f"{line}\n" for _, line in finished)
