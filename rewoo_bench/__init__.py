@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     __version__: str
 
     from rewoo_bench.analysis.law import estimate
-    from rewoo_bench.calls.meter import Limits
     from rewoo_bench.config.functions import changes_state
     from rewoo_bench.errors import RewooBenchError, ToolError, UsageError
     from rewoo_bench.evaluation.api import BenchRun, bench, evaluate
     from rewoo_bench.evaluation.folder import Result, Results
     from rewoo_bench.events import Event, at_place, emit, listening
     from rewoo_bench.loaders.load import load_dataset_examples as load_dataset
-    from rewoo_bench.models.hosted.client import ModelSettings
     from rewoo_bench.report.reading import (
         assert_within_budget,
         check_claims,
@@ -60,14 +58,12 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "analysis.law": "estimate",
-    "calls.meter": "Limits",
     "config.functions": "changes_state",
     "errors": "RewooBenchError ToolError UsageError",
     "evaluation.api": "BenchRun bench evaluate",
     "evaluation.folder": "Result Results",
     "events": "Event at_place emit listening",
     "loaders.load": "load_dataset",
-    "models.hosted.client": "ModelSettings",
     "report.reading": "assert_within_budget check_claims check_gate compare plot summarise",
     "report.terminal": "show",
     "runs.folder": "load manifests",
@@ -83,8 +79,8 @@ _NAMES_THERE = {"load_dataset": "load_dataset_examples"}
 # No name may be that of a module of the package: importing the module would replace the function.
 
 __all__ = [
-    "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Limits", "Message", "Model", "ModelServer",
-    "ModelSettings", "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
+    "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Message", "Model", "ModelServer",
+    "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
     "changes_state", "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load",
     "load_dataset", "manifests", "plot", "publish", "score", "show", "summarise",

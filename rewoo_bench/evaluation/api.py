@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,13 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from rewoo_bench.calls.meter import Limits
 from rewoo_bench.errors import RunStopped, UsageError, unknown
 from rewoo_bench.evaluation.folder import Outcome, Result, Results, Task
-from rewoo_bench.evaluation.inputs import EXAMPLES, OPTIONS_OF_MODEL, PythonInputs, model_name
+from rewoo_bench.evaluation.inputs import EXAMPLES, PythonInputs, model_name
 from rewoo_bench.evaluation.run import Listeners, run
 from rewoo_bench.events import Event
-from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import DEFAULT_MODEL, OPTIONS, RunOptions, as_values
@@ -52,10 +49,8 @@ async def evaluate(
     architectures: str | Architecture | Sequence[str | Architecture] = (),
     *,
     model: str | Model = DEFAULT_MODEL,
-    settings: ModelSettings | None = None,
     exemplars: str = "multihop",
     scoring: str | Scorer = "hotpotqa",
-    limits: Limits | None = None,
     on_result: Callable[[Result], None] | None = None,
     on_event: Callable[[Task, Event], None] | None = None,
     **options: Unpack[OptionKeywords],
@@ -64,9 +59,9 @@ async def evaluate(
 
     `dataset` is a name as for `--dataset`, or examples; for those `exemplars` is their style and `scoring`
     the metric. `architectures` are names, in one text with commas or in a list, or objects; at least one. `model` is a
-    name as for `--model`, or an object. `settings` are the command's by default. `on_result` gets each result as it
-    ends, `on_event` the events inside each question. `options` are the other flags of `rewoo-bench run`, by the names
-    and with the defaults of `RunOptions`, which says what each means.
+    name as for `--model`, or an object. `on_result` gets each result as it ends, `on_event` the events inside each
+    question. `options` are the other flags of `rewoo-bench run`, by the names and with the defaults of `RunOptions`,
+    which says what each means.
 
     With `out` the run is written into that new folder, and a run that ends early is returned as incomplete.
     Without, its folder is deleted at its end, and a run that ends early raises `RunStopped`, since nothing can resume
@@ -76,7 +71,6 @@ async def evaluate(
     examples = _checked_examples(dataset)
     named = _checked_architectures(architectures)
     check_kind("model", model, (str, Model, GoldAware), "a name or an object with a method complete")
-    check_kind("limits", limits, (Limits, type(None)), "rewoo_bench.Limits")
     check_kind("exemplars", exemplars, (str,), "a style of exemplars such as 'multihop'")
     check_kind("scoring", scoring, (str, Scorer), "the name of a scorer")
     if isinstance(dataset, str):
@@ -84,28 +78,13 @@ async def evaluate(
         for name, value in (("exemplars", exemplars), ("scoring", scoring)):
             if value != defaults[name].default:
                 raise UsageError(f"{name}: it is for examples; the data set {dataset!r} has its own")
-    of_limits: dict[str, Any] = {}
-    if limits is not None:
-        of_limits = {"question_tokens": limits.tokens, "question_time": limits.time_s, "question_cost": limits.cost_usd}
-    if twice := next((name for name in of_limits if name in more), None):
-        raise UsageError(f"{twice}: give it in limits alone")
     run_options = RunOptions(
         tuple(each if isinstance(each, str) else each.name for each in named),
         dataset=dataset if isinstance(dataset, str) else EXAMPLES,
         model=model if isinstance(model, str) else model_name(model),
-        **of_limits,
-        **_model_options(settings, more),
+        **more,
     )
-    if settings is not None and settings.seed is None:
-        settings = replace(settings, seed=run_options.seed)  # that of the questions is sent to the model, too
-    python_inputs = PythonInputs(
-        examples,
-        exemplars,
-        scoring,
-        named,
-        None if isinstance(model, str) else model,
-        settings,
-    )
+    python_inputs = PythonInputs(examples, exemplars, scoring, named, None if isinstance(model, str) else model)
     results: list[Result] = []
 
     def keep(result: Result) -> None:
@@ -197,18 +176,3 @@ def _checked_architectures(architectures: Any) -> list[str | Architecture]:
     if isinstance(named, Sequence) and named and all(isinstance(each, str | Architecture) for each in named):
         return list(named)
     raise UsageError(f"architectures: expected one name or several, got {abridged(architectures)}")
-
-
-def _model_options(settings: ModelSettings | None, more: dict[str, Any]) -> dict[str, Any]:
-    """Model settings as options of a run, which check them, with the other options."""
-    if settings is None:
-        return more
-    check_kind("settings", settings, (ModelSettings,), "rewoo_bench.ModelSettings")
-    check_kind("settings: seed", settings.seed, (int, type(None)), "a whole number")
-    if twice := next((name for name in (*OPTIONS_OF_MODEL, "extra_body") if name in more), None):
-        raise UsageError(f"{twice}: give it in settings alone")
-    try:
-        extra_body = json.dumps(dict(settings.extra_body)) if settings.extra_body else None
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"settings: extra_body isn't a JSON object: {error}") from None
-    return {**more, **{name: getattr(settings, name) for name in OPTIONS_OF_MODEL}, "extra_body": extra_body}

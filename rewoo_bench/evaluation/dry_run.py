@@ -98,11 +98,9 @@ async def estimate_run(
     models: Mapping[str, str],
     api_base: str | None = None,
     prices: Mapping[str, Mapping[str, float]] | None = None,
-    questions: int | None = None,
 ) -> list[RunEstimate]:
     """An estimate for each architecture, from at most `MOST_QUESTIONS` of the examples.
 
-    `questions` is their number in the run, where `examples` are only the first of them.
     Tasks in a world whose gold calls are known are estimated by these, others by the steps of the exemplars.
     `models` maps a role to its model's name, `""` for every other role; `prices` to those that were given. Dollars are
     without a prefix cache.
@@ -112,7 +110,7 @@ async def estimate_run(
         raise UsageError(f"--dry-run: the calls of an external agent can't be estimated; leave out {agent!r}")
     toolbox.changes_nothing = True
     some = examples[:MOST_QUESTIONS]
-    times = (questions or len(examples)) * trials / len(some)
+    times = len(examples) * trials / len(some)
     estimates = []
     for architecture in architectures:
         with_gold = all(example.actions for example in some)

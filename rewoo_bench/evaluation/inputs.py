@@ -71,7 +71,6 @@ class PythonInputs:
     """Metric for `examples`."""
     architectures: Sequence[str | Architecture] | None = None
     model: Model | None = None
-    settings: ModelSettings | None = None
     loaded: Dataset | None = None
     """The data set, loaded and checked in another process."""
     n_caches: int | None = None
@@ -284,18 +283,6 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
     return notes
 
 
-def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> list[str]:
-    """A note where trials ask for one answer again and again; an external agent has a temperature of its own, an oracle
-    none."""
-    is_set = options.temperature or all(is_oracle(role.name) for role in options.role_models.values())
-    if options.trials < 2 or is_set or all(each.spec.runner == AGENT_NAME for each in architectures):
-        return []
-    return [
-        "at temperature 0 a model that computes the same each time gives every trial the same answer: trials show "
-        "how the server's arithmetic differs, and --temperature 0.7 how the answers do"
-    ]
-
-
 def _steps(architecture: Architecture, chain: Sequence[Hop]) -> list[tuple[float, float]]:
     """Steps that each loop of an architecture needs for a gold chain, and its step limit; empty without a chain.
 
@@ -311,11 +298,6 @@ def _steps(architecture: Architecture, chain: Sequence[Hop]) -> list[tuple[float
 
 
 NOTHING_GIVEN = PythonInputs()
-# The others of one name differ: the seed is asked for apart, and a run has prices and fields as texts.
-OPTIONS_OF_MODEL = tuple(
-    each.name for each in fields(ModelSettings) if each.name in OPTIONS.keys() - {"seed", "prices", "extra_body"}
-)
-"""Settings of a model that are options of a run, with the same name and value."""
 
 
 @dataclass(frozen=True)
@@ -481,10 +463,11 @@ def _architectures(wanted: Sequence[str | Architecture], **choices: Any) -> list
 
 
 def model_settings(options: RunOptions) -> ModelSettings:
-    """The settings of every model of a run."""
+    """The settings of every model of a run: options of the same names, but for prices and fields, which are texts."""
     body = json_object(options.extra_body, "--extra-body")
+    same = {each.name for each in fields(ModelSettings)} & OPTIONS.keys() - {"seed", "prices", "extra_body"}
     return ModelSettings(
-        **{name: getattr(options, name) for name in OPTIONS_OF_MODEL},
+        **{name: getattr(options, name) for name in same},
         extra_body={name: value for name, value in body.items() if value is not None},
         drop_params=tuple(name for name, value in body.items() if value is None),
         seed=options.seed,

@@ -77,18 +77,6 @@ def dollar_caps(options: RunOptions) -> tuple[float | None, float | None]:
     return options.run_cost if paid else None, options.question_cost if of_question else None
 
 
-def check_dollar_caps(options: RunOptions) -> None:
-    """Raises `UsageError` for a cap in dollars where nothing costs money, unless the run was begun with it."""
-    of_run, of_question = dollar_caps(options)
-    for flag, limit, kept in (
-        ("--run-cost", options.run_cost, of_run),
-        ("--question-cost", options.question_cost, of_question),
-    ):
-        if limit != kept and options.resume is None:
-            why = f"{options.model!r} costs nothing, so it would never end anything"
-            raise UsageError(f"{flag} {limit:g}: {why}; limit tokens (--run-tokens, --question-tokens)")
-
-
 def check_price(options: RunOptions, model: str, prices: Mapping[str, float] | None) -> None:
     """Raises `UsageError` where a limit in dollars is set and the price of a model isn't known."""
     if prices is not None or costs_nothing(model):
@@ -204,10 +192,10 @@ async def _open(
     if python_inputs.model is not None and role.name == options.model:
         return python_inputs.open_model()
     n_caches = python_inputs.n_caches or len(options.architectures)
-    settings = replace(python_inputs.settings or model_settings(options), n_caches=n_caches)
+    settings = replace(model_settings(options), n_caches=n_caches)
     if role.name.startswith(LOCAL):
         check_price(options, role.name, prices)  # before anything is fetched
-    own = replace(settings, temperature=role.temperature, prices=prices or settings.prices)
+    own = replace(settings, temperature=role.temperature, prices=prices)
     owner = _owner_of_address(options, python_inputs) if own.api_base else None
     if owner and role.name != owner and is_hosted(role.name) and provider_of(role.name) != provider_of(owner):
         own = replace(own, api_base=None)  # another provider's key stays away from it

@@ -27,7 +27,7 @@ from rewoo_bench.errors import (
     RunStopped,
     UsageError,
 )
-from rewoo_bench.evaluation.dry_run import MOST_QUESTIONS, RunEstimate, estimate_run
+from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_run
 from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import (
     Outcome,
@@ -44,11 +44,9 @@ from rewoo_bench.evaluation.inputs import (
     input_notes,
     read_run_inputs,
     step_limit_notes,
-    trial_notes,
 )
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
-    check_dollar_caps,
     connections,
     given_prices,
     make_evaluator,
@@ -68,7 +66,6 @@ from rewoo_bench.evaluation.resume import (
 from rewoo_bench.evaluation.trust import remember, was_begun_here
 from rewoo_bench.evaluation.with_worlds import rehearsed
 from rewoo_bench.events import Event
-from rewoo_bench.loaders.load import generated_count
 from rewoo_bench.loaders.sampling import shuffled
 from rewoo_bench.runs.journal.prefixes import common_prefixes
 from rewoo_bench.runs.journal.store import JournalReader
@@ -120,8 +117,6 @@ async def run(
 
     Raises `UsageError` before the first question where the command or its input is wrong.
     """
-    if study is None:  # whose cap is for all its runs, those of an oracle among them
-        check_dollar_caps(options)
     chosen = with_recorded_ids(options)
     declared = options = with_first_questions(chosen) if study is None else chosen
     if study is not None and study.run_cost is not None:  # of this session alone: the manifest keeps what was declared
@@ -178,9 +173,6 @@ async def run(
 async def dry_run(options: RunOptions) -> list[RunEstimate]:
     """Estimates calls, tokens and cost; no model is fetched or asked, and nothing is written."""
     asked = with_first_questions(with_recorded_ids(options))
-    count = None if asked.ids or asked.question_types else generated_count(asked.dataset, asked.questions)
-    if count and count > MOST_QUESTIONS:  # a million questions take minutes to make
-        asked = replace(asked, questions=MOST_QUESTIONS)
     async with McpServers(options.mcp_timeout) as servers:
         inputs = await read_run_inputs(asked, servers=servers)
         async with inputs.toolbox as toolbox:
@@ -193,7 +185,6 @@ async def dry_run(options: RunOptions) -> list[RunEstimate]:
                 models={role: model.name for role, model in options.role_models.items()},
                 api_base=options.api_base,
                 prices=given_prices(options),
-                questions=count if count and len(inputs.dataset.examples) == MOST_QUESTIONS else None,
             )
 
 
@@ -229,8 +220,7 @@ async def _evaluated(
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
-            trials = trial_notes(options, prepared_run.architectures)
-            for note in (*limits, *trials) if study is None or study.is_new_session else ():
+            for note in limits if study is None or study.is_new_session else ():
                 logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(
@@ -320,7 +310,6 @@ async def _write_tables(
         if end.status == "done" and rows != len(end.keys):
             end.status, end.reason = "incomplete", f"the tables have {rows} rows of {len(end.keys)}"
         changed = {"status": end.status, "reason": end.reason, "finished_at": now(), "rows": rows, **facts}
-        changed["reached_cap"] = end.cap.flag if end.cap else None
         changed["recorded_calls"] = opened.journal.recorded_calls
         tools = {each.name: [*each.tools] for each in manifest.architectures}
         prefixes = common_prefixes((replayed or opened.journal).database, questions, tools)

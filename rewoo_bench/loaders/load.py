@@ -223,17 +223,6 @@ def load_questions_of(dataset: str, run: DatasetFacts) -> Dataset:
     return load_dataset_examples(dataset, split=run.split, limit=run.limit, seed=run.seed or 0)
 
 
-def generated_count(dataset: str, limit: int | None) -> int | None:
-    """The most questions that a run of a generated data set asks; None for every other set, or where nothing says."""
-    if find_run(plain := split_options(str(dataset))[0]):
-        return None
-    found = find_dataset(plain)
-    if found.dataset is None or found.file is not None:
-        return None
-    spec = _spec(found.dataset)
-    return limit or spec.default_limit if spec.generator else None
-
-
 def split_options(dataset: str) -> tuple[str, int, str]:
     """A data set's name without the options of every set, and their values: `objectives`, else 1; `inject`, else "".
 

@@ -26,7 +26,7 @@ from rewoo_bench.config.specs import HubSource
 from rewoo_bench.errors import DataError, unknown
 from rewoo_bench.loaders.row_fields import ANSWER_KEYS, RawRow, RowError, listed
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
-from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, check_no_pipe, read_manifest
+from rewoo_bench.runs.manifest import MANIFEST, DatasetFacts, read_manifest
 from rewoo_bench.text.data_files import DATA_FAULTS, data_fault, open_data, plain_name
 from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.scoring import Score, Scorer
@@ -252,7 +252,6 @@ def read_tasks(run: NamedRun) -> RecordedTasks:
 def _told(run: NamedRun) -> Iterator[tuple[str, str]]:
     """The id of each task, and what its first recorded agent was told."""
     path, seen = run.folder / TRACES_FILE, set[str]()
-    check_no_pipe(path)
     try:
         with path.open(encoding="utf-8") as lines:
             for trace in map(json.loads, lines):

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
-import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from os.path import commonprefix
 from pathlib import Path
@@ -106,8 +104,6 @@ class Manifest(_Facts):
     """`running`, `done` or `incomplete`."""
     reason: str | None = None
     """Why the run is incomplete."""
-    reached_cap: str | None = None
-    """The flag of the cap that ended it: `--run-tokens` or `--run-cost`."""
     started_at: str | None = None
     finished_at: str | None = None
     command: list[str] = []
@@ -200,13 +196,6 @@ def no_run(path: Path, lacks: str) -> DataError:
 def resume_command(folder: Path) -> str:
     """The command that continues a run."""
     return f"rewoo-bench run --resume {shlex.quote(str(folder))}"
-
-
-def check_no_pipe(path: Path) -> None:
-    """Raises `DataError` for a named pipe: opening it would wait without end."""
-    with suppress(OSError):  # whoever opens it says why it can't be read
-        if stat.S_ISFIFO(path.stat().st_mode):
-            raise DataError(f"{path}: a named pipe, where a file was expected")
 
 
 def manifest_of(values: Mapping[str, Any], where: str = MANIFEST) -> Manifest:

@@ -1,6 +1,6 @@
 """Arguments from Python and of commands: one of a wrong type is a `UsageError` with the argument's name.
 
-check_kind("limits", 5, (Limits,), "rewoo_bench.Limits")    # limits: expected rewoo_bench.Limits, got 5
+check_kind("exemplars", 5, (str,), "a style such as 'multihop'")    # exemplars: expected a style …, got 5
 as_path("out", "results")                                   # Path("results")
 """
 

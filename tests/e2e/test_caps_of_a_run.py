@@ -44,15 +44,6 @@ def test_a_resumed_run_may_drop_its_cap(capfd: pytest.CaptureFixture[str]) -> No
     assert len(load("here")) == 6
 
 
-def test_a_taken_folder_of_a_capped_run_asks_for_another_cap(capfd: pytest.CaptureFixture[str]) -> None:
-    assert quiet(*CAPPED, "--run-tokens", 1) == 3
-    capfd.readouterr()
-    assert quiet(*CAPPED, "--run-tokens", 1) == 2
-    assert capfd.readouterr().err.endswith(
-        "or continue that run with rewoo-bench run --resume here and another --run-tokens\n"
-    )
-
-
 def test_a_run_file_may_have_no_cap() -> None:
     Path("run.toml").write_text("run-tokens = 'none'\nquestion_tokens = 9000\n")
     assert quiet("--from", "run.toml", *CAPPED) == 0

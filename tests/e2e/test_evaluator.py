@@ -18,7 +18,6 @@ from rewoo_bench.evaluation.evaluator import Evaluator, tasks_of
 from rewoo_bench.evaluation.folder import Result, open_run
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.events import flag, starting
-from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.tools import Corpus
@@ -143,7 +142,7 @@ async def test_results_come_as_they_end_and_are_returned_in_the_order_of_the_que
             ["rewoo", "direct"],
             model="openai/test",
             on_result=came.append,
-            settings=ModelSettings(api_base=server.api_base),
+            api_base=server.api_base,
         )
     assert [result.task.example.id for result in results] == ["q00", "q00", "q01", "q01", "q02", "q02"]
     assert [result.task.architecture.name for result in came] == ["direct"] * 3 + ["rewoo"] * 3

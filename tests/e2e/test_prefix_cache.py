@@ -7,12 +7,10 @@ from collections import Counter
 import pytest
 
 from rewoo_bench.evaluation.api import evaluate
-from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.types import Example
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
 
-SETTINGS = ModelSettings(reply_tokens=40)
 QUESTIONS = [
     Example("q1", "What is the capital of France?", ("Paris",)),
     Example("q2", "What is 12 times 12?", ("144",)),
@@ -22,7 +20,7 @@ QUESTIONS = [
 async def found(*architectures: str, concurrency: int = 1) -> Counter[str]:
     """Tokens that each architecture found in the cache."""
     counts: Counter[str] = Counter()
-    results = await evaluate(QUESTIONS, architectures, settings=SETTINGS, concurrency=concurrency)
+    results = await evaluate(QUESTIONS, architectures, reply_tokens=40, concurrency=concurrency)
     for result in results:
         counts[result.task.architecture.name] += sum(call.usage.cached_input_tokens for call in result.calls)
     return counts

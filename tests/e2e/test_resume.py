@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from random import Random
 from time import sleep
@@ -33,15 +32,6 @@ def test_a_finished_run_has_nothing_left_to_pay(server: ModelServer, capfd: pyte
     assert "nothing is left to do: all 8 answers are finished; the tables are written again" in capfd.readouterr().err
     pd.testing.assert_frame_equal(load("here"), before)
     assert len(server.books) == asked
-
-
-def test_a_data_set_whose_name_looks_like_a_key_keeps_it_and_goes_on(server: ModelServer) -> None:
-    row = {"question": "Which river?", "answer": "Neva"}
-    Path("pk_order_line_items_2024.jsonl").write_text(json.dumps(row))
-    assert new(server, "--dataset", "pk_order_line_items_2024.jsonl", "-n", 1, "--out", "here") == 0
-    options = json.loads(Path("here/run.json").read_text())["options"]
-    assert options["dataset"] == "pk_order_line_items_2024.jsonl"
-    assert quiet("--resume", "here") == 0
 
 
 def test_what_the_infrastructure_failed_is_tried_again_and_what_was_wrong_is_not() -> None:
@@ -192,28 +182,3 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later() -> None:
     assert len(load("here")) == 100
     assert 20 < asked < 100
     assert len(server.books) <= 1 + 100 + 4  # those in flight are asked again
-
-
-@pytest.mark.slow
-def test_a_run_that_goes_on_elsewhere_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    asked, going_on = threading.Event(), threading.Event()
-
-    def reply(request: dict[str, Any]) -> ServerReply:
-        asked.set()
-        assert going_on.wait(60)
-        return ServerReply("Answer: Neva")
-
-    with ModelServer(reply) as slow:
-        hosted = ("--model", "openai/test", "--api-base", slow.api_base)
-        command = [sys.executable, str(SCRIPT), "--arch", "direct", "-n", "2", "--out", "here", *hosted]
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-            assert asked.wait(60)
-            manifest = Path("here/run.json").read_text()
-            assert quiet("--resume", "here") == 2
-            assert "another process is at work on this run" in capfd.readouterr().err
-            assert Path("here/run.json").read_text() == manifest
-            going_on.set()
-        assert process.returncode == 0
-    assert len(load("here")) == len(slow.books) == 2
-    assert json.loads(Path("here/run.json").read_text())["status"] == "done"
-    assert not list(Path("here").glob("journal.sqlite-*"))

@@ -68,17 +68,3 @@ async def test_the_answer_of_one_trial_is_not_taken_for_another_s(tmp_path: Path
     )
     predictions = [sorted(str(each.trajectory.answer) for each in run) for run in (first, again, replayed)]
     assert predictions == [["0", "1", "2"]] * 3
-
-
-@pytest.mark.parametrize(("temperature", "is_said"), [(0.0, True), (1.0, False)])
-async def test_a_run_of_trials_at_temperature_0_says_what_they_show(
-    tmp_path: Path, temperature: float, is_said: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    with ModelServer(lambda _: "Answer: the Seine") as server:
-        await ask(server, tmp_path / "run", temperature=temperature)
-    assert any("temperature 0" in record.message for record in caplog.records) is is_said
-
-
-async def test_an_oracle_has_no_temperature_to_speak_of(caplog: pytest.LogCaptureFixture) -> None:
-    await rewoo_bench.evaluate("sample", ["direct"], model="oracle", questions=1, trials=2)
-    assert not any("temperature 0" in record.message for record in caplog.records)

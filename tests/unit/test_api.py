@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rewoo_bench
-from rewoo_bench import Example, Limits, Message, ModelSettings, Result, Results, ScriptedModel, UsageError
+from rewoo_bench import Example, Message, Result, Results, ScriptedModel, UsageError
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import RunStopped
 from rewoo_bench.runs.manifest import read_manifest
@@ -164,12 +164,8 @@ def test_bench_says_what_to_write_where_an_event_loop_runs(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"settings": ModelSettings(temperature=-3)}, "--temperature -3: it should be"),
-        ({"settings": ModelSettings(extra_body={"a": {1}})}, "settings: extra_body"),
-        ({"settings": {"temperature": 0}}, "settings: expected rewoo_bench.ModelSettings"),
-        ({"settings": ModelSettings(), "temperature": 1.0}, "temperature: give it in settings alone"),
+        ({"temperature": -3.0}, "--temperature -3.0: it should be"),
         ({"model": 5}, "model: expected a name or an object"),
-        ({"limits": Limits(), "question_tokens": 5}, "question_tokens: give it in limits alone"),
         ({"architectures": ["rewoo", 5]}, "architectures: expected"),
         ({"dataset": [EXAMPLES[0], EXAMPLES[0]]}, "dataset: 2 examples have the id 'q0'"),
         ({"max_stepz": 3}, "unknown option 'max_stepz', did you mean 'max_steps'"),

@@ -18,7 +18,7 @@ from pyarrow import BufferOutputStream, BufferReader
 from pydantic_core import from_json
 
 import rewoo_bench
-from rewoo_bench import Document, Example, Limits, Result
+from rewoo_bench import Document, Example, Result
 from rewoo_bench.config.names import bundled_names
 from rewoo_bench.errors import LimitReached, ModelError, SpecError, ToolError
 from rewoo_bench.evaluation.evaluator import Evaluator
@@ -174,7 +174,7 @@ async def test_a_model_that_fails_is_no_answer(name: str) -> None:
 @pytest.mark.anyio
 async def test_a_limit_of_tokens_ends_the_question(name: str) -> None:
     first = SCRIPTS[name] if name != "react-native" else ['{"name": "Search", "arguments": {"query": "Oslo"}}']
-    result, model = await put(name, first, limits=Limits(tokens=1))
+    result, model = await put(name, first, question_tokens=1)
     assert (result.trajectory.answer, result.trajectory.stop_reason) == (None, "token_limit")
     assert len(model.requests) == 1
 

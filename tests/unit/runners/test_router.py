@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rewoo_bench
-from rewoo_bench import Document, Example, Limits, Result, ScriptedModel
+from rewoo_bench import Document, Example, Result, ScriptedModel
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.config.router import RouterSettings
 from rewoo_bench.errors import SpecError
@@ -100,11 +100,11 @@ async def test_the_oracle_routes_by_whether_everything_can_be_foreseen() -> None
 async def test_a_limit_is_of_the_router_and_its_parent_together_and_the_row_says_who_was_chosen() -> None:
     lines = {"router": ["Agent: 2"], "agent": ["Thought: look\nAction: Search[Oslo]", FINISH]}
     whole, _ = await ask("router?policy=model", lines)
-    limits = Limits(tokens=sum(call.usage.total_tokens for call in whole.calls[:2]))  # the router's, and one turn
-    result, _ = await ask("router?policy=model", lines, limits=limits)
+    most = sum(call.usage.total_tokens for call in whole.calls[:2])  # the router's, and one turn
+    result, _ = await ask("router?policy=model", lines, question_tokens=most)
     assert result.trajectory.stop_reason == "token_limit"
     assert question_row(result, RUN)["routed_to"] == "react"
-    alone, _ = await ask("react", lines, limits=limits)
+    alone, _ = await ask("react", lines, question_tokens=most)
     assert alone.trajectory.stop_reason == "answered"
     assert question_row(alone, RUN)["routed_to"] is None
 
