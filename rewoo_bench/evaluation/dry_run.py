@@ -125,10 +125,10 @@ async def estimate_run(
             role = call.role if call.role in models else ""
             used[role] = used.get(role, Usage()) + call.usage
         usage = sum(used.values(), Usage())
-        cost = _total([_price(models[role], spent, api_base, (prices or {}).get(role)) for role, spent in used.items()])
+        costs = [_price(models[role], spent, api_base, (prices or {}).get(role)) for role, spent in used.items()]
         asked, made = round(len(some) * times), round(len(calls) * times)
         tokens = round(usage.input_tokens * times), round(usage.output_tokens * times)
-        cost_usd = None if cost is None else cost * times
+        cost_usd = None if None in costs else times * sum(cost for cost in costs if cost is not None)
         of_roles = {role: (each.input_tokens * times, each.output_tokens * times) for role, each in used.items()}
         estimates.append(RunEstimate(architecture.name, asked, made, *tokens, cost_usd, of_roles))
     return estimates
@@ -139,12 +139,6 @@ def _price(model: str, usage: Usage, api_base: str | None, given: Mapping[str, f
     if given:
         return given_entry(model, given, None).price(usage)
     return price(find_route(model, api_base), usage) if is_hosted(model) else None
-
-
-def _total(costs: Sequence[float | None]) -> float | None:
-    """The sum; None where one of them isn't known."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
 
 
 def estimate_table(estimates: Sequence[RunEstimate], dollars: Sequence[float]) -> str:

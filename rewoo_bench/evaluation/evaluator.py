@@ -13,7 +13,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -44,24 +44,8 @@ from rewoo_bench.system.crashes import RUN_STOPPING, Crash, CrashCounter, crash_
 from rewoo_bench.text.model_output import noting_repairs
 from rewoo_bench.text.scoring import Score, Scorer, ScorerFault, all_or_nothing
 from rewoo_bench.text.tokens import count_tokens
-from rewoo_bench.text.words import counted
 from rewoo_bench.types import Example, Model, Runner, Step, StopReason, Tool, Trajectory
 from rewoo_bench.worlds.world import World, WorldFault
-
-
-@contextmanager
-def frozen_heap() -> Iterator[None]:
-    """Excludes the objects that exist now from garbage collections inside.
-
-    With a provider's library these are some 300,000 objects that stay. A full collection visits all of them, which
-    stops everything for 0.2 s, once in several hundred questions.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
 
 _STOP_REASONS = frozenset(get_args(StopReason))
 
@@ -168,8 +152,13 @@ class Evaluator:
             store=store,
         )
         count_tokens("a")  # loads the tokenizer now, and not in the first question's seconds
-        with frozen_heap():
+        # A provider's library has some 300,000 objects that stay, and a full collection visits all of them: that stops
+        # everything for 0.2 s, once in several hundred questions.
+        gc.freeze()
+        try:
             await session.run()
+        finally:
+            gc.unfreeze()
         return totals
 
     async def run_task(
@@ -403,8 +392,6 @@ class Session:
             if reached and isinstance(shutdown.reason, RunStopped):
                 raise reached
             raise shutdown.reason or RunStopped("interrupted")
-        if left > 0:
-            raise RunStopped(f"{counted(left, 'question')} left without a result")
 
     async def _end(self, scope: anyio.CancelScope) -> None:
         """After a request for shutdown, waits for calls in flight and ends the run."""

@@ -26,7 +26,7 @@ from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.columns import CALLS, QUESTIONS, call_rows, question_row
 from rewoo_bench.runs.folder import CALLS_FILE, JOURNAL_FILE, LOCK, QUESTIONS_FILE, TRACES_FILE, as_frame
 from rewoo_bench.runs.journal.records import TaskKey, as_bytes
-from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, open_journal
+from rewoo_bench.runs.journal.store import Journal, JournalReader, Spent, is_unused, open_journal
 from rewoo_bench.runs.journal.tables import export, tables_of
 from rewoo_bench.runs.manifest import MANIFEST, resume_command
 from rewoo_bench.runs.reach import reach_of
@@ -131,7 +131,11 @@ def check_new(folder: Path) -> None:
     if (folder / MANIFEST).exists():
         go_on = f"continue that run with {resume_command(folder)}"
         raise UsageError(f"--out: {str(folder)!r} holds another run; choose a new folder, or {go_on}")
-    if folder.is_dir() and any(path.name != LOCK for path in folder.iterdir()):
+    journal = folder / JOURNAL_FILE
+    if journal.exists() and not is_unused(journal):  # else of a run that was killed before it asked anything
+        raise UsageError(f"--out: {str(journal)!r} is of another run, without its {MANIFEST}; choose a new folder")
+    others = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if any(name != LOCK and not name.startswith(JOURNAL_FILE) for name in others):
         raise UsageError(f"--out: the folder {str(folder)!r} isn't empty; choose a new one")
 
 

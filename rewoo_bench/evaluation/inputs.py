@@ -416,17 +416,14 @@ def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: 
 
 
 def _check_flags(options: RunOptions, python_inputs: PythonInputs) -> None:
-    """Raises `UsageError` for an address that is none, and for a flag that no model of the run has a use for."""
+    """Raises `UsageError` for an address that is none, and for a model that can't have the role of its flag."""
     if options.api_base is not None:
         _check_api_base(options.api_base)
     names = [role.name for role in options.role_models.values()]
-    if options.llama_server and not any(name.startswith(LOCAL) for name in names):
-        raise UsageError("--llama-server: no model of this run is a local one (--model local/…)")
     own = options.model if python_inputs.model is not None else None
     hosted = [name for name in names if name != own and is_hosted(name)]
-    for flag, value in (("--api-base", options.api_base), ("--provider-cache", options.provider_cache)):
-        if value and not hosted and options.resume is None:  # a resumed run stays as it is
-            raise UsageError(f"{flag}: no model of this run has a provider; leave it out")
+    if options.api_base and not hosted and options.resume is None:  # a resumed run stays as it is
+        raise UsageError("--api-base: no model of this run has a provider; leave it out")
     if options.judge_model and is_oracle(options.judge_model):
         raise UsageError("--judge-model: an oracle judges nothing; name a language model")
     if options.embedding_model and not is_hosted(options.embedding_model):

@@ -33,7 +33,6 @@ from rewoo_bench.loaders.sampling import ids_hash
 from rewoo_bench.runs.folder import JOURNAL_FILE
 from rewoo_bench.runs.manifest import (
     LOOSE,
-    MANIFEST,
     Manifest,
     changed_values,
     manifest_of,
@@ -53,15 +52,10 @@ def resumed(folder: Path, given: Mapping[str, Any], *, trust: bool = False) -> R
     a run that somebody else began may run programs and contact addresses that aren't given again.
     """
     manifest = read_manifest(folder)
-    if manifest.published is not None:
-        raise UsageError("--resume: a published run can't be resumed: it has no journal")
-    if manifest.imported is not None:
-        raise UsageError(
-            "--resume: this run was recorded by another program and imported: there is nothing to go on with"
-        )
-    recorded = manifest.options
-    if not recorded.get("architectures"):
-        raise UsageError(f"--resume: {str(folder / MANIFEST)!r} has no options of a run; start a new run with --out")
+    for what in ("published", "imported"):
+        if getattr(manifest, what) is not None:
+            raise UsageError(f"--resume: this run was {what}: there is nothing to go on with")
+    recorded = {"architectures": [], **manifest.options}
     if PYTHON in manifest.dataset.source or any(PYTHON in facts for facts in manifest.models.values()):
         raise UsageError(
             "--resume: this run asked Python objects (examples or a model), which no command can make again"

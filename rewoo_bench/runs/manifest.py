@@ -182,14 +182,8 @@ def no_run(path: Path, lacks: str) -> DataError:
     if not path.exists():
         what = "no such file or folder"
         way = f"did you mean {str(near)!r}?" if (near / MANIFEST).is_file() else way
-    elif not path.is_dir():
-        what = "a file"
-        if path.suffix.lower() in (".json", ".jsonl", ".ndjson", ".gz", ".eval"):
-            way = f"to read traces that another program recorded: rewoo-bench import {shlex.quote(str(path))}"
     else:
-        what = f"it has no {lacks}"
-        inside = min((each.parent for each in path.glob(f"*/{MANIFEST}")), default=None)
-        way = f"name a run in it, such as {str(inside)!r}" if inside else way
+        what = f"it has no {lacks}" if path.is_dir() else "a file; `rewoo-bench import` reads traces of other programs"
     return DataError(f"{str(path)!r} is no run: {what}; {way}")
 
 

@@ -72,20 +72,19 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
                 names = [text and file_name(text) for text in table[place].to_pylist()]
                 table = table.set_column(place, field, pa.array(names, field.type))
         tables[file] = table
-    facts = {
-        **manifest.as_json(),
+    kept = [each.name not in without for each in manifest.architectures]
+    options = dict(manifest.options)
+    if len(options.get("architectures", ())) == len(kept):
+        options["architectures"] = [*compress(options["architectures"], kept)]
+    prefixes = {name: of_roles for name, of_roles in manifest.shared_prefixes.items() if name not in without}
+    changed = {
+        "rows": len(tables[QUESTIONS_FILE]),
+        "architectures": [*compress(manifest.architectures, kept)],
+        "options": options,
+        "shared_prefixes": prefixes,
         "published": {"without": list(without), "left_out": [] if texts else PRIVATE_COLUMNS},
     }
-    facts |= {"rows": len(tables[QUESTIONS_FILE])} if "rows" in facts else {}
-    if "architectures" in facts:
-        kept = [each["name"] not in without for each in facts["architectures"]]
-        facts["architectures"] = [*compress(facts["architectures"], kept)]
-        options = facts.get("options", {})
-        if len(options.get("architectures", ())) == len(kept):
-            facts["options"] = {**options, "architectures": [*compress(options["architectures"], kept)]}
-    if prefixes := facts.get("shared_prefixes"):
-        facts["shared_prefixes"] = {name: of_roles for name, of_roles in prefixes.items() if name not in without}
-    write_manifest(out, manifest_of(file_names(facts)))
+    write_manifest(out, manifest_of(file_names(manifest.model_copy(update=changed).as_json())))
     for name, table in tables.items():
         with replaced(out / name, follows=False) as opened:
             pq.write_table(table, opened, compression="zstd")

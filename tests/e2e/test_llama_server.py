@@ -16,12 +16,10 @@ from pathlib import Path
 import pytest
 from processes import program_of, under
 
-from rewoo_bench.errors import ModelNotFound, UsageError
-from rewoo_bench.evaluation.inputs import read_run_inputs
+from rewoo_bench.errors import ModelNotFound
 from rewoo_bench.models.hosted.client import ModelSettings
 from rewoo_bench.models.open import open_model
 from rewoo_bench.runs.folder import load
-from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.types import Message, Request
 
 pytestmark = [pytest.mark.model, pytest.mark.anyio]
@@ -67,11 +65,6 @@ async def test_a_program_that_is_none_is_one_line(command: str, complaint: str) 
         async with open_model("local/smollm2-135m", ModelSettings(llama_server=command)):
             pass
     assert "\n" not in str(failure.value)
-
-
-async def test_it_is_refused_where_no_model_is_local() -> None:
-    with pytest.raises(UsageError, match="--llama-server: no model of this run is a local one"):
-        await read_run_inputs(RunOptions(architectures=("direct",), model="gpt-5", llama_server="llama-server"))
 
 
 SERVER_ENDED = r"the server of 'smollm2-135m.gguf' has ended \(signal SIGKILL"

@@ -90,10 +90,6 @@ def _as_json(rows: list[dict[str, Any]]) -> None:
     Path("rows.json").write_text(json.dumps(rows))
 
 
-def _as_pandas_writes_it(rows: list[dict[str, Any]]) -> None:
-    pd.DataFrame(rows).to_csv("rows.csv", index=False)
-
-
 def _as_csv(rows: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(rows)
     frame["calls"] = frame["calls"].map(json.dumps)
@@ -106,7 +102,7 @@ def _as_parquet(rows: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "write_rows"),
-    [("json", _as_json), ("csv", _as_csv), ("csv", _as_pandas_writes_it), ("parquet", _as_parquet)],
+    [("json", _as_json), ("csv", _as_csv), ("parquet", _as_parquet)],
 )
 def test_rows_of_every_format_are_the_state(suffix: str, write_rows: Callable[[list[dict[str, Any]]], None]) -> None:
     write()
@@ -122,19 +118,12 @@ def test_rows_of_every_format_are_the_state(suffix: str, write_rows: Callable[[l
         ([{"tool": "ad", "arguments": {"by": 1}}], "question 'q': call 1 of 'calls': unknown tool 'ad', did you mean"),
         ([{"tool": "add", "arguments": {"bye": 1}}], "call 1 of 'calls': unknown argument of add 'bye'"),
         ([{"tool": "add", "arguments": {"by": "x"}}], "call 1 of 'calls': by: Input should be a valid integer"),
-        ([{"tool": "add"}], "call 1 of 'calls': by: Field required"),
         (
             [{"tool": "get"}, {"tool": "add", "arguments": {"by": "#2"}}],
             "call 2 of 'calls': '#2' names no earlier call",
         ),
-        (
-            [{"tool": "get"}, {"tool": "add", "arguments": {"by": "#0"}}],
-            "call 2 of 'calls': '#0' names no earlier call",
-        ),
         ([{"tool": "get", "after": [2]}], "tasks.jsonl, row 1: 'calls': call 1 names call 2, expected earlier calls"),
         ([*calls(1), {"tool": "add", "arguments": {"by": 1}, "read": {"n": 1}}], "call 3 reads 'n', which is none of"),
-        ([{"tool": "add", "args": {"by": 1}}], "tasks.jsonl, row 1: 'calls': call 1: args: Extra inputs are not"),
-        ({"tool": "get"}, "tasks.jsonl, row 1: 'calls': Input should be a valid list"),
         ("get()", "tasks.jsonl, row 1: 'calls' is not valid JSON: Expecting value"),
     ],
 )
@@ -269,7 +258,6 @@ def _hosted(server: ModelServer, *flags: object) -> int:
     ("names", "reason"),
     [
         ("one.py,two.py", "double"),
-        ("one.py,one.py", "one.py:double is named twice"),
         ("one.py,none.py", "--tools: no such file: 'none.py'"),
         ("one.py:_own", "unknown function '_own'; available: double"),
     ],

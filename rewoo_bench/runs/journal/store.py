@@ -365,6 +365,17 @@ async def read_journal(path: Path) -> AsyncIterator[JournalReader]:
         yield JournalReader(database)
 
 
+def is_unused(path: Path) -> bool:
+    """Whether a journal was made and no call was recorded, as by a run that was killed when it began."""
+    try:
+        if path.stat().st_size == 0:
+            return True
+        with closing(connect_to_read(path)) as database:
+            return not database.read("SELECT 1 FROM calls LIMIT 1")
+    except (OSError, DataError, JournalError):
+        return False
+
+
 def _open(path: Path, recorded_calls: int, accept_loss: bool) -> tuple[sqlite3.Connection, int, Spent]:
     """A connection to write with, and number and cost of the calls that the journal has. Raises `DataError`."""
     calls, spent = 0, Spent()

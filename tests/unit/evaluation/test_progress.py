@@ -30,12 +30,6 @@ def test_a_line_for_the_first_answer_one_now_and_then_and_one_at_the_end() -> No
     ]
 
 
-def test_the_line_names_the_score() -> None:
-    stream = io.StringIO()
-    Progress(1, stream=stream, score="solved").add(result(0, "Seine"))
-    assert "1/1 answers, 0 s, solved 1.00, " in stream.getvalue()
-
-
 @pytest.mark.anyio
 async def test_a_question_that_takes_long_is_seen_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rewoo_bench.evaluation.progress._SECONDS_A_LINE", 0.05)

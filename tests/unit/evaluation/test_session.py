@@ -53,13 +53,12 @@ async def session_of(
     live: LiveCalls | None = None,
     limits: RunLimits | None = None,
     asked: Callable[[int], Awaitable[None] | None] = lambda index: None,
-    tasks: int | None = None,
     concurrency: int = 1,
     grace_s: float = 0.0,
     store: Callable[[Result], Awaitable[None]] | None = None,
 ) -> list[Result]:
     """Adds the results that a session counts to `kept`, in that order; `asked` is called with each question."""
-    kept, totals = [] if kept is None else kept, Totals(tasks=len(results) if tasks is None else tasks)
+    kept, totals = [] if kept is None else kept, Totals(tasks=len(results))
 
     async def run_task(task: Task) -> Result:
         if (waiting := asked(task.index)) is not None:
@@ -187,11 +186,6 @@ async def test_too_many_failed_questions_end_the_run_even_at_its_last_one() -> N
         assert str(raised.value) == "2 answers failed (--fail-on-error 1); last: the provider failed"
         assert len(kept) == number
     assert len(await session_of([failed[0], result(1), result(2)], limits=limits)) == 3
-
-
-async def test_a_question_without_a_result_is_told() -> None:
-    with pytest.raises(RunStopped, match=r"^1 question left without a result$"):
-        await session_of([result(0), result(1)], tasks=3)
 
 
 async def test_the_first_error_that_ends_a_run_is_told() -> None:

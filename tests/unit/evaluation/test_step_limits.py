@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -111,12 +110,6 @@ def test_it_is_said_without_progress_too(tmp_path: Path, capfd: pytest.CaptureFi
     with pytest.raises(SystemExit):
         main(["run", "--arch", "rewoo", "--ids", str(ids), "--model", "oracle", "--no-progress", "--out", out])
     assert "sample: 1 of 1 questions need more than the 8 steps that rewoo may take" in capfd.readouterr().err
-
-
-def test_with_as_many_steps_as_the_note_says_the_oracle_answers_it(tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"dataset": "sample", "ids": ("sample-100",), "max_steps": 9, "model": "oracle"}
-    run = bench("rewoo,rewoo-json,llmcompiler,router", out=tmp_path / "run", **chosen)
-    assert set(run.rows["stop_reason"].astype(str)) == {"answered"}
 
 
 def test_map_tokens_counts_for_each_question_of_a_task_unless_an_option_says_otherwise() -> None:

@@ -284,7 +284,7 @@ def test_a_model_without_a_price_is_said(recorded: str, given: list[str], said: 
 
 def test_an_import_cant_be_resumed(tmp_path: Path) -> None:
     done = imported(tmp_path, [record("Oslo", 0, 1.0)])
-    with pytest.raises(UsageError, match="recorded by another program and imported"):
+    with pytest.raises(UsageError, match="this run was imported: there is nothing to go on with"):
         resumed(done.folder, {})
 
 

@@ -100,7 +100,7 @@ def test_no_folder_of_this_machine_is_published(tmp_path: Path) -> None:
 
 def test_a_published_run_cant_be_resumed(run: BenchRun, tmp_path: Path) -> None:
     publish(run.folder, tmp_path / "out")
-    with pytest.raises(UsageError, match="a published run can't be resumed: it has no journal"):
+    with pytest.raises(UsageError, match="this run was published: there is nothing to go on with"):
         resumed(tmp_path / "out", {})
 
 
