@@ -34,7 +34,6 @@ from rewoo_bench.calls.meter import Meter
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.models.hosted.dialects import (
     EMBEDDINGS,
-    INPUT_TOKENS,
     MESSAGES,
     OF_ANTHROPIC,
     PATHS,
@@ -184,7 +183,7 @@ class Gateway:
                 if form is None:
                     raise BadRequest(f"there is no {path}", 404)
                 dialect, body = form.path, form.body
-            if dialect in (RESPONSES, INPUT_TOKENS):
+            if dialect == RESPONSES:
                 check_whole(body)
             passed = self._passed_on(session, dialect, body)
             facts = read_request(dialect, passed, session.conversations, session.secrets)

@@ -24,7 +24,7 @@ from rewoo_bench.calls.meter import Call, Meter, content_of
 from rewoo_bench.calls.recorded import RecordedFailure
 from rewoo_bench.errors import LimitReached, ModelError
 from rewoo_bench.events import AGENT_PLACE, RowNotes, at_place, current_notes, flag
-from rewoo_bench.models.hosted.dialects import COUNTING, EMBEDDINGS, WireFacts
+from rewoo_bench.models.hosted.dialects import COUNT_TOKENS, EMBEDDINGS, WireFacts
 from rewoo_bench.runners.notation.arguments import show_call
 from rewoo_bench.runners.notation.tools import Observation, call_tool
 from rewoo_bench.system.processes import Tail
@@ -34,7 +34,7 @@ from rewoo_bench.types import Completion, Request, Step, Tool, WireRequest
 
 _MOST_DROPPED = 20  # fields of a request that are noted
 _MOST_WORDS = 10_000  # characters of a step's thought; an agent may go on without a tool for long
-_ROLES = {EMBEDDINGS: "embedding", **dict.fromkeys(COUNTING, "count")}
+_ROLES = {EMBEDDINGS: "embedding", COUNT_TOKENS: "count"}
 
 
 class SessionClosed(Exception):

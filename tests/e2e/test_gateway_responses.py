@@ -72,12 +72,3 @@ async def test_what_isnt_in_the_request_is_refused_at_once(request_: Any, said: 
             with pytest.raises(openai.BadRequestError, match=said):
                 await client.responses.create(model="gpt-x", **request_)
     assert provider.books == []
-
-
-async def test_the_count_of_tokens_is_the_providers_own() -> None:
-    with DialectServer() as provider:
-        async with asking(provider.api_base) as (client, question):
-            counted = await client.responses.input_tokens.count(model="gpt-x", input="How long is q01?")
-    assert provider.books[-1].path == "/responses/input_tokens"
-    assert counted.input_tokens > 1000
-    assert question.meter.calls[-1].role == "count"

@@ -27,7 +27,6 @@ from dialects_of_answers import (
     COMPLETIONS,
     COUNT_TOKENS,
     EMBEDDINGS,
-    INPUT_TOKENS,
     MESSAGES,
     RESPONSES,
     Answer,
@@ -38,7 +37,7 @@ from dialects_of_answers import (
     events,
 )
 
-PATHS = (CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS, INPUT_TOKENS)
+PATHS = (CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS, MESSAGES, COUNT_TOKENS)
 MidStream = Literal["cut stream", "error event", "quiet end"]
 Refused = Literal["429", "500", "unread reply", "bad option", "refused", "missing"]
 Fault = Literal[Refused, "cut", "slow", "error body", "error first", MidStream]
@@ -159,7 +158,7 @@ class DialectServer:
             answer = replace(answer, pieces=[*answer.pieces[:-1], f" {entry.headers[self.repeats]}"])
         if entry.body.get("stream"):
             return await self._stream(request, entry, answer, fault)
-        if entry.path not in (COUNT_TOKENS, INPUT_TOKENS):  # which are free
+        if entry.path != COUNT_TOKENS:  # which is free
             entry.tokens = Tokens(answer.tokens.input, 0) if entry.path == EMBEDDINGS else answer.tokens
         entry.is_whole = True
         return web.json_response(document(entry.path, answer))

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
 EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"
-INPUT_TOKENS = "/responses/input_tokens"
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,6 @@ def document(path: str, answer: Answer) -> dict[str, Any]:
     """The whole answer."""
     if path == COUNT_TOKENS:
         return {"input_tokens": answer.tokens.input}
-    if path == INPUT_TOKENS:
-        return {"object": "response.input_tokens", "input_tokens": answer.tokens.input}
     if path == EMBEDDINGS:
         data = [{"object": "embedding", "index": 0, "embedding": [0.5, 0.25]}]
         usage = {"prompt_tokens": answer.tokens.input, "total_tokens": answer.tokens.input}

@@ -30,10 +30,8 @@ from rewoo_bench.types import NO_FIELDS, Message, Usage, WireRequest
 
 CHAT, COMPLETIONS, RESPONSES = "/chat/completions", "/completions", "/responses"
 EMBEDDINGS, MESSAGES, COUNT_TOKENS = "/embeddings", "/messages", "/messages/count_tokens"
-INPUT_TOKENS = "/responses/input_tokens"
 OF_ANTHROPIC = frozenset({MESSAGES, COUNT_TOKENS})
-COUNTING = frozenset({COUNT_TOKENS, INPUT_TOKENS})
-PATHS = frozenset({CHAT, COMPLETIONS, RESPONSES, INPUT_TOKENS, EMBEDDINGS}) | OF_ANTHROPIC
+PATHS = frozenset({CHAT, COMPLETIONS, RESPONSES, EMBEDDINGS}) | OF_ANTHROPIC
 
 Role = Literal["system", "user", "assistant", "tool"]
 _ROLES: Mapping[str, Role] = {

@@ -31,7 +31,7 @@ from rewoo_bench.models.hosted import provider_errors, providers
 from rewoo_bench.models.hosted.dialects import (
     CHAT,
     COMPLETIONS,
-    COUNTING,
+    COUNT_TOKENS,
     EMBEDDINGS,
     MESSAGES,
     OF_ANTHROPIC,
@@ -199,7 +199,7 @@ class WireClient:
         except anyio.get_cancelled_exc_class():
             bill.add(cost_so_far(request, route, facts.usage, facts.text))
             raise
-        if wire.path in COUNTING:
+        if wire.path == COUNT_TOKENS:
             return Completion("", call_cost=CallCost(cost_usd=0.0), wire=response)  # it is free
         text, counted = without(facts.text, secrets), facts.counted or CountedUsage(Usage())
         usage = counted.usage

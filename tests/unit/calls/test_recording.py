@@ -316,15 +316,3 @@ async def test_calls_that_were_paid_for_and_are_not_made_again_are_abandoned(tmp
     async with session(tmp_path) as recorder:
         await ask(recorder, [], place="turn 1")
         assert [(call.key.kind, call.key.place) for call in recorder.abandoned()] == [("model", "turn 2")]
-
-
-async def test_in_a_replay_the_calls_of_live_roles_are_made(tmp_path: Path) -> None:
-    async with session(tmp_path) as recorder:
-        await ask(recorder, ["Neva"])
-    (tmp_path / "replay").mkdir()
-    async with read_journal(tmp_path / "journal.sqlite") as recorded:
-        for roles, lines, said in ((frozenset({"solver"}), ["Ob"], "Ob"), (frozenset({"planner"}), ["Ob"], "Neva")):
-            shutil.rmtree(tmp_path / "replay")
-            (tmp_path / "replay").mkdir()
-            async with session(tmp_path / "replay", replay=recorded, live_roles=roles) as recorder:
-                assert (await ask(recorder, lines)).text == said

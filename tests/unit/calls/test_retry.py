@@ -102,12 +102,6 @@ async def test_failed_attempts_are_billed_too() -> None:
     assert completion.call_cost.cost_usd == 0.75
 
 
-@pytest.mark.parametrize(("first", "second"), [(None, 0.5), (0.5, None)])
-async def test_a_sum_with_an_unknown_price_is_unknown(first: float | None, second: float | None) -> None:
-    model, _, _ = retrying([busy(call_cost=paid(4, first)), Completion("Seine", call_cost=paid(10, second))])
-    assert (await model.complete(Request(ASK, role="solver"))).call_cost.cost_usd is None
-
-
 async def test_a_failure_keeps_what_it_cost() -> None:
     model, _, _ = retrying([busy(call_cost=paid(4, 0.25))] * 2, max_retries=1)
     with pytest.raises(ModelError) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,10 +18,8 @@ from rewoo_bench.models.hosted.dialects import (
     RESPONSES,
     AnswerFacts,
     dialect_error,
-    is_usage_only,
     read_request,
 )
-from rewoo_bench.models.hosted.http_endpoint import documents_of
 from rewoo_bench.types import Message, Usage
 
 TURNS = [{"role": "system", "content": "Be short."}, {"role": "user", "content": [{"type": "text", "text": "2 + 2?"}]}]
@@ -136,21 +133,6 @@ def test_a_responses_stream_is_read() -> None:
     )
     assert facts.usage == Usage(10, 4, 6, 2)
     assert (facts.text, facts.finish_reason) == ("4", "completed")
-
-
-def test_a_chat_stream_is_read_from_its_bytes() -> None:
-    chunks = [
-        {"choices": [{"delta": {"content": "4"}}]},
-        {"choices": [{"delta": {"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]}}]},
-        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
-        {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}},
-    ]
-    block = b"".join(f"data: {json.dumps(chunk)}\r\n\r\n".encode() for chunk in chunks) + b": ping\n\ndata: [DONE]\n\n"
-    documents = list(documents_of(block))
-    assert documents == chunks
-    assert [is_usage_only(document) for document in documents] == [False, False, False, True]
-    facts = read(*documents)
-    assert (facts.usage, facts.text, facts.finish_reason) == (Usage(3, 0, 2), "4add{}", "stop")
 
 
 def test_an_error_has_the_form_of_its_dialect() -> None:
