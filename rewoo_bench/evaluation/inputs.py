@@ -283,6 +283,18 @@ def step_limit_notes(dataset: Dataset, architectures: Iterable[Architecture]) ->
     return notes
 
 
+def trial_notes(options: RunOptions, architectures: Iterable[Architecture]) -> list[str]:
+    """A note where trials ask for one answer again and again; an external agent has a temperature of its own, an oracle
+    none."""
+    is_set = options.temperature or all(is_oracle(role.name) for role in options.role_models.values())
+    if options.trials < 2 or is_set or all(each.spec.runner == AGENT_NAME for each in architectures):
+        return []
+    return [
+        "at temperature 0 a model that computes the same each time gives every trial the same answer: trials show "
+        "how the server's arithmetic differs, and --temperature 0.7 how the answers do"
+    ]
+
+
 def _steps(architecture: Architecture, chain: Sequence[Hop]) -> list[tuple[float, float]]:
     """Steps that each loop of an architecture needs for a gold chain, and its step limit; empty without a chain.
 

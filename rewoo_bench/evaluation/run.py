@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from rewoo_bench.calls.caps import shutdown_on_signal
 from rewoo_bench.calls.recorder import Recorder
@@ -44,6 +47,7 @@ from rewoo_bench.evaluation.inputs import (
     input_notes,
     read_run_inputs,
     step_limit_notes,
+    trial_notes,
 )
 from rewoo_bench.evaluation.prepare import (
     PreparedRun,
@@ -67,12 +71,15 @@ from rewoo_bench.evaluation.trust import remember, was_begun_here
 from rewoo_bench.evaluation.with_worlds import rehearsed
 from rewoo_bench.events import Event
 from rewoo_bench.loaders.sampling import shuffled
+from rewoo_bench.runs.folder import CALLS_FILE
 from rewoo_bench.runs.journal.prefixes import common_prefixes
 from rewoo_bench.runs.journal.store import JournalReader
-from rewoo_bench.runs.manifest import Manifest, PrefixFacts, resume_command, write_manifest
+from rewoo_bench.runs.manifest import ArchitectureFacts, Manifest, PrefixFacts, resume_command, write_manifest
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.runs.past_runs import RESULTS
 from rewoo_bench.system.concurrency import background_task
+from rewoo_bench.text.tokens import count_tool
+from rewoo_bench.tools import BUNDLED
 from rewoo_bench.tools.mcp_server import McpServers
 
 if sys.platform != "win32":
@@ -220,7 +227,8 @@ async def _evaluated(
         with notices_to(progress.say):
             limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
-            for note in limits if study is None or study.is_new_session else ():
+            trials = trial_notes(options, prepared_run.architectures)
+            for note in (*limits, *trials) if study is None or study.is_new_session else ():
                 logging.getLogger(__name__).warning(of_cell + note)  # also without progress: it bears on the accuracy
             if done >= len(tasks):
                 logging.getLogger(__name__).warning(
@@ -316,8 +324,24 @@ async def _write_tables(
         changed["shared_prefixes"] = {
             name: {role: PrefixFacts(**facts) for role, facts in roles.items()} for name, roles in prefixes.items()
         }
+        changed["never_called"] = _never_called(folder, manifest.architectures)
         write_manifest(folder, manifest.model_copy(update=changed))
     except OSError as error:
         cause = f"can't write the tables of {str(folder)!r}: {error.strerror or error}"
         raise JournalError(f"{cause}; finished questions are in the journal; {resume_command(folder)}") from None
     return rows
+
+
+def _never_called(folder: Path, architectures: Iterable[ArchitectureFacts]) -> dict[str, dict[str, int | None]]:
+    """The tools that no call in calls.parquet is of; those that ask a model aren't tool calls there."""
+    called = set[tuple[str, str]]()
+    with pq.ParquetFile(folder / CALLS_FILE) as file:
+        for batch in file.iter_batches(columns=["architecture", "kind", "name"]):
+            called |= {(row["architecture"], row["name"]) for row in batch.to_pylist() if row["kind"] == "tool"}
+    found: dict[str, dict[str, int | None]] = {}
+    for each in architectures:
+        for tool in each.tools:
+            if tool != "LLM" and (each.name, tool) not in called:
+                tokens = count_tool(BUNDLED[tool]) if tool in BUNDLED else None
+                found.setdefault(each.name, {})[tool] = tokens
+    return found

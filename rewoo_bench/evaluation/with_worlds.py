@@ -7,6 +7,7 @@ architectures = with_world_tools(architectures, worlds)
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -19,16 +20,17 @@ from rewoo_bench.config.specs import ToolSettings
 from rewoo_bench.errors import UsageError, unknown
 from rewoo_bench.loaders.load import Dataset
 from rewoo_bench.loaders.sources import no_score
-from rewoo_bench.models.oracle.actions import whole
+from rewoo_bench.models.oracle.actions import DONE, filled, whole
 from rewoo_bench.models.oracle.model import open_oracle
 from rewoo_bench.runners.architecture import Architecture
+from rewoo_bench.runners.notation.arguments import to_model
 from rewoo_bench.runners.notation.replies import FINISH
 from rewoo_bench.runners.notation.schemas import convert, inputs
 from rewoo_bench.runs.options import RunOptions
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.words import counted
-from rewoo_bench.types import GoldAction
-from rewoo_bench.worlds.world import CHECK, WorldFault, WorldFile, Worlds, opened_in_time
+from rewoo_bench.types import Example, GoldAction
+from rewoo_bench.worlds.world import CHECK, World, WorldFault, WorldFile, Worlds, opened_in_time
 
 LIMITS_IN_WORLDS = {
     "max_steps": 40,
@@ -85,14 +87,14 @@ REHEARSAL_S = 5.0
 
 
 async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_gold: bool) -> list[str]:
-    """Notes on tasks that are solved before anything is done, and `with_gold` on values that no plan could know.
+    """Notes on tasks that are solved before anything is done, and `with_gold` on those that their gold calls don't.
 
-    After `REHEARSAL_S` seconds it looks at no further task, and a check that takes longer than that says nothing.
+    After `REHEARSAL_S` seconds it looks at no further task, and a call that takes longer than that says nothing.
     """
     if not worlds.has_check:
         return []
     timeout_s = min(timeout_s, REHEARSAL_S)
-    end, looked, nothing = time.monotonic() + REHEARSAL_S, 0, list[str]()
+    end, looked, nothing, wrong = time.monotonic() + REHEARSAL_S, 0, list[str](), list[str]()
     for example in dataset.examples:
         if time.monotonic() > end:
             break
@@ -101,6 +103,10 @@ async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_
             async with opened_in_time(worlds, example, timeout_s) as world:
                 if await world.solved("", timeout_s):
                     nothing.append(example.id)
+            if with_gold and example.actions:
+                async with opened_in_time(worlds, example, timeout_s) as world:
+                    fault = await _played(world, example, timeout_s)
+                    wrong += [f"{example.id}: {fault}"] if fault else []
     notes = []
     if with_gold and dataset.worlds is None and (unknown_to_plans := _unexplained(dataset)):
         what = "values of gold calls stand neither in their tasks nor under 'read', and a plan is taken to know them"
@@ -108,7 +114,30 @@ async def rehearsed(dataset: Dataset, worlds: Worlds, timeout_s: float, *, with_
     if nothing:
         few = ", ".join(nothing[:3]) + (", …" if len(nothing) > 3 else "")
         notes.append(f"{len(nothing)} of {counted(looked, 'task')} are solved where nothing is done or said: {few}")
+    if wrong:
+        what = f"{len(wrong)} of {counted(looked, 'task')} can't be solved by their gold calls"
+        notes.append(f"{what}, so no oracle can: {wrong[0]}{', …' if len(wrong) > 1 else ''}")
     return notes
+
+
+async def _played(world: World, example: Example, timeout_s: float) -> str:
+    """Why a task's gold calls and answer don't solve it; empty where they do, and where one takes too long."""
+    results: dict[int, str] = {}
+    raised = ""
+    for number, action in enumerate(example.actions):
+        tool = world.tools[action.tool]
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                results[number] = await tool(to_model(tool, filled(action, results)))
+        except Exception as error:  # of the user's own code, or of arguments that don't fit; it may be meant
+            if limit.expired():
+                return ""
+            results[number] = f"ERROR: {error}"
+            raised = raised or f"call {number + 1} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    answer = example.answers[0] if example.answers else DONE
+    is_solved = await world.solved(answer, timeout_s)
+    return "" if is_solved else raised or f"{CHECK} says no after them, with the answer {answer!r:.80}"
 
 
 def _unexplained(dataset: Dataset) -> list[str]:

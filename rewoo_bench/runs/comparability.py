@@ -80,6 +80,20 @@ def of_agents(manifests: Manifests) -> list[str]:
     return [f"--temperature isn't sent for {', '.join(agents)}: an agent sets its own or leaves it to the provider"]
 
 
+def of_unused_tools(manifests: Manifests) -> list[str]:
+    """A sentence for each architecture that sends tools as JSON and never called one of them."""
+    said = []
+    for manifest in manifests.values():
+        native = {each.name for each in manifest.architectures if each.runner == "react-native"}
+        for name, tools in manifest.never_called.items():
+            tokens = sum(known for known in tools.values() if known)
+            cost = f": {tokens:,} tokens in each of its calls" if tokens else ""
+            if name in native:
+                named = " and ".join(tools) if len(tools) <= 3 else f"{len(tools)} tools"
+                said.append(f"{name} was offered {named} and never called {'it' if len(tools) == 1 else 'them'}{cost}")
+    return said
+
+
 def queued(manifest: Manifest) -> int:
     """Number of questions that shared a model on one machine, so that latency includes waiting for it; 0 for none."""
     asked = {role: str(model.get("name")) for role, model in manifest.models.items()}

@@ -127,6 +127,8 @@ class Manifest(_Facts):
     environment: dict[str, Any] = {}
     shared_prefixes: dict[str, dict[str, PrefixFacts]] = {}
     """By architecture and role: the beginning of the prompts that all questions share."""
+    never_called: dict[str, dict[str, int | None]] = {}
+    """By architecture the tools that it was offered and never called, with the tokens of their JSON where known."""
     rows: int | None = None
     """Rows of questions.parquet."""
     recorded_calls: int | None = None

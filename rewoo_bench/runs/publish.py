@@ -76,12 +76,15 @@ def publish(run: str | Path, out: str | Path, *, without: Sequence[str] = (), te
     options = dict(manifest.options)
     if len(options.get("architectures", ())) == len(kept):
         options["architectures"] = [*compress(options["architectures"], kept)]
-    prefixes = {name: of_roles for name, of_roles in manifest.shared_prefixes.items() if name not in without}
+    by_architecture = {
+        name: {each: of for each, of in getattr(manifest, name).items() if each not in without}
+        for name in ("shared_prefixes", "never_called")
+    }
     changed = {
         "rows": len(tables[QUESTIONS_FILE]),
         "architectures": [*compress(manifest.architectures, kept)],
         "options": options,
-        "shared_prefixes": prefixes,
+        **by_architecture,
         "published": {"without": list(without), "left_out": [] if texts else PRIVATE_COLUMNS},
     }
     write_manifest(out, manifest_of(file_names(manifest.model_copy(update=changed).as_json())))

@@ -188,6 +188,22 @@ def test_a_world_that_fails_is_its_own_questions_error_and_nobody_elses(method: 
     assert found["exact_match"]["q3"]
 
 
+@pytest.mark.parametrize(
+    ("works_for", "offers"), [(0, "delete that folder, or choose a new one"), (1, "--resume here")]
+)
+def test_a_second_start_is_told_what_to_do_with_a_run_that_has_no_finished_question(
+    works_for: int, offers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = write(world=body("solved", f'int(self.row["id"][1]) > {works_for} and 1 / 0'))
+    assert oracle(*flags, "--concurrency", 1) == 3
+    capsys.readouterr()
+    assert oracle(*flags) == 2
+    said = capsys.readouterr().err
+    assert "'here' holds another run" in said
+    assert offers in said
+    assert ("delete that folder" in said) == (not works_for)
+
+
 def test_a_tool_that_exits_has_failed_and_the_run_goes_on() -> None:
     world = body("get", "import sys; sys.exit(0)").replace("def get", "async def get")
     assert oracle(*write(world=world.replace("def add", "async def add"))) == 0

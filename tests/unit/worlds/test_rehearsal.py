@@ -1,8 +1,9 @@
-"""Before the first question a run says which tasks solve themselves, and what no plan could know."""
+"""Before the first question a run says which tasks nothing solves, and which solve themselves."""
 
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,20 @@ async def ask(folder: Path, *tasks: dict[str, object], architectures: str = "rea
     )
 
 
-async def test_tasks_that_are_solved_at_once_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    await ask(tmp_path, task("good", False, True, call(True)), task("idle", True, True, {"tool": "look"}))
-    assert "1 of 2 tasks are solved where nothing is done or said: idle" in capsys.readouterr().err
+async def test_tasks_that_nothing_or_no_oracle_solves_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await ask(
+        tmp_path,
+        task("good", False, True, call(True)),
+        task("idle", True, True, {"tool": "look"}),
+        task("raises", False, True, call(False)),
+        task("short", False, True, {"tool": "look"}),
+    )
+    said = capsys.readouterr().err
+    assert "1 of 4 tasks are solved where nothing is done or said: idle" in said
+    wanted = "2 of 4 tasks can't be solved by their gold calls, so no oracle can: raises: call 1 raised "
+    assert f"{wanted}ToolError: ValueError" in said or f"{wanted}ValueError: it is so already" in said
 
 
 async def test_costs_are_of_the_tasks_that_both_did(tmp_path: Path) -> None:
@@ -91,3 +103,18 @@ async def test_values_that_no_task_says_are_named(tmp_path: Path, capsys: pytest
     said = capsys.readouterr().err
     assert "1 values of gold calls stand neither in their tasks nor under 'read'" in said
     assert "guess: name lamp" in said
+
+
+async def test_a_gold_call_that_hangs_keeps_no_run_from_beginning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rewoo_bench.evaluation.with_worlds.REHEARSAL_S", 0.3)
+    hanging = LAMP.replace("self.on = on\n", "__import__('time').sleep(30)\n", 1)
+    assert hanging != LAMP
+    (tmp_path / "slow.py").write_text(hanging)
+    (tmp_path / "q.jsonl").write_text(json.dumps(task("slow", False, True, call(True))) + "\n")
+    began = time.monotonic()
+    asked = {"model": "oracle", "world": str(tmp_path / "slow.py"), "question_time": 1.0}
+    await evaluate(str(tmp_path / "q.jsonl"), "react-native", mcp_timeout=1.0, **asked)  # type: ignore[arg-type]
+    assert time.monotonic() - began < 20
+    assert "gold calls" not in capsys.readouterr().err
