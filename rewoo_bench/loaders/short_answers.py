@@ -12,6 +12,7 @@ other files, so their examples have no documents; nor have those of the `.nocont
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -339,12 +340,22 @@ class _GoldCall(BaseModel):
         return {name: value for name, value in values.items() if value is not None} if type(values) is dict else values
 
 
-def _actions(written: object) -> tuple[GoldAction, ...]:
-    """The gold calls of a row, or their JSON. Raises `RowError`."""
+def _parsed(text: str) -> object:
+    """What a cell holds, as JSON or as pandas writes a list. Raises `ValueError` where it is neither."""
     try:
-        calls = TypeAdapter(list[_GoldCall]).validate_python(
-            json.loads(written) if isinstance(written, str) else written
-        )
+        return json.loads(text)
+    except ValueError as error:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            raise error from None
+
+
+def _actions(written: object) -> tuple[GoldAction, ...]:
+    """The gold calls of a row, or the text of a CSV's cell with them. Raises `RowError`."""
+    try:
+        given = _parsed(written) if isinstance(written, str) else written
+        calls = TypeAdapter(list[_GoldCall]).validate_python(given)
     except ValidationError as error:
         fault = error.errors()[0]
         number, *keys = fault["loc"] or (0,)

@@ -96,13 +96,17 @@ def _as_csv(rows: list[dict[str, Any]]) -> None:
     frame.to_csv("rows.csv", index=False)
 
 
+def _as_pandas_writes_it(rows: list[dict[str, Any]]) -> None:
+    pd.DataFrame(rows).to_csv("rows.csv", index=False)
+
+
 def _as_parquet(rows: list[dict[str, Any]]) -> None:
     pd.DataFrame(rows).to_parquet("rows.parquet")
 
 
 @pytest.mark.parametrize(
     ("suffix", "write_rows"),
-    [("json", _as_json), ("csv", _as_csv), ("parquet", _as_parquet)],
+    [("json", _as_json), ("csv", _as_csv), ("csv", _as_pandas_writes_it), ("parquet", _as_parquet)],
 )
 def test_rows_of_every_format_are_the_state(suffix: str, write_rows: Callable[[list[dict[str, Any]]], None]) -> None:
     write()
@@ -186,22 +190,6 @@ def test_a_world_that_fails_is_its_own_questions_error_and_nobody_elses(method: 
     assert found["error"]["q2"].startswith(error)
     assert found["exact_match"]["q1"]
     assert found["exact_match"]["q3"]
-
-
-@pytest.mark.parametrize(
-    ("works_for", "offers"), [(0, "delete that folder, or choose a new one"), (1, "--resume here")]
-)
-def test_a_second_start_is_told_what_to_do_with_a_run_that_has_no_finished_question(
-    works_for: int, offers: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = write(world=body("solved", f'int(self.row["id"][1]) > {works_for} and 1 / 0'))
-    assert oracle(*flags, "--concurrency", 1) == 3
-    capsys.readouterr()
-    assert oracle(*flags) == 2
-    said = capsys.readouterr().err
-    assert "'here' holds another run" in said
-    assert offers in said
-    assert ("delete that folder" in said) == (not works_for)
 
 
 def test_a_tool_that_exits_has_failed_and_the_run_goes_on() -> None:
