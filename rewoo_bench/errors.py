@@ -91,7 +91,7 @@ UNAUTHORISED = 401
 
 
 class ModelError(RewooBenchError):
-    """A provider failed for good.
+    """A provider failed, in one attempt or, where it leaves `RetryingModel`, for good.
 
     `status` is the HTTP status, if any; `call_cost` is what the failed attempt cost; `retry_after` is the wait that the
     provider asks for, in seconds. `unreachable` means that no connection was made: nothing listens at the address,

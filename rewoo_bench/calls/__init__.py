@@ -4,7 +4,7 @@
       Meter             calls/meter.py          counts the call, keeps the question's limits, chooses the role's model,
                                                 and makes the reply one that every file can hold
       RecordedModel     calls/recorded.py       answers from the journal, the replayed run or the cache; else records
-      LiveCall          calls/live.py           keeps the run's caps, checks counts and prices, knows the endpoints
+      LiveCall          calls/live.py           keeps the run's caps, knows which endpoints have answered
       RetryingModel     calls/retry.py          waits for a place, tries again
       HostedModel       models/hosted/client.py the request in the form that the endpoint accepts; reads the answer
       Transport         models/hosted/transport.py

@@ -75,9 +75,9 @@ class Call:
     answered_model: str = ""
     """The model that has answered, as the provider says."""
     not_recorded: bool = False
+    """Whether a tool that answers from a recording didn't find the call there."""
     changes_state: bool = False
     """Whether the called tool changes state."""
-    """Whether a tool that answers from a recording didn't find the call there."""
     startups: tuple[TimeSpan, ...] = ()
     """When the call waited for something to start (events.py)."""
 

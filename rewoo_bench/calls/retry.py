@@ -5,10 +5,11 @@
     completion = await model.complete(request)
     request.bill.total      # CallCost(attempts=1, waiting=((12.0, 13.5),), …), of an attempt that failed before
 
-A failed model call is tried again here. Which failures may pass is in models/hosted/provider_errors.py. Three more
-things send twice, each another request: models/hosted/client.py leaves out a parameter that the endpoint refused, or
-gives a reply that was cut off in its thoughts more room; tools/wikipedia.py tries a page again; an agent's own client
-asks the gateway again (agents/session.py).
+A failed model call is tried again here. Which failures may pass is in models/hosted/provider_errors.py. Others
+send twice, each another request: models/hosted/client.py leaves out a parameter that the endpoint refused, or gives a
+reply that was cut off in its thoughts more room; models/hosted/wire.py leaves out an option that an agent didn't ask
+for; tools/wikipedia.py tries a page again; an agent's own client asks the gateway again (agents/session.py). A question
+that failed is asked again as a whole by the next `--resume` (evaluation/evaluator.py).
 
 Back-off is exponential with full jitter: a wait is drawn evenly between 0 and
 `base_delay * 2**attempt`, so that callers that failed together don't come back together

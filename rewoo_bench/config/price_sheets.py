@@ -211,20 +211,10 @@ class Tariff:
     """Those of the sheet and of the model's prices."""
 
     @property
-    def cache_rule(self) -> str:
-        """The rule by its name: `OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128`."""
-        return f"{self.rule_name}: {self.rule}" if self.rule else "no cache"
-
-    @property
     def title(self) -> str:
         """`OpenAI's rule, from 1,024`: the rule's name, and the shortest prefix that it caches."""
         least = self.rule and self.rule.minimum_prefix_tokens
         return (self.rule_name if self.rule else "no cache") + (f", from {least:,}" if least else "")
-
-    @property
-    def under(self) -> str:
-        """The price by its name, behind `under`: the rule of the cache, then the prices."""
-        return f"{self.cache_rule}; {self.prices}"
 
     @property
     def brief(self) -> str:

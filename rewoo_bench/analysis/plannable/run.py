@@ -177,7 +177,8 @@ def _tariffs(models: Sequence[str], prices: Sequence[str], runs: Manifests) -> t
 
 def _title(tariffs: Sequence[Tariff]) -> str:
     """`OpenAI's rule, gpt-4o`."""
-    rules, models = ([each.cache_rule.partition(":")[0] for each in tariffs], [each.model for each in tariffs])
+    rules = [each.rule_name if each.rule else "no cache" for each in tariffs]
+    models = [each.model for each in tariffs]
     return ", ".join(" and ".join(dict.fromkeys(names)) for names in (rules, models))
 
 

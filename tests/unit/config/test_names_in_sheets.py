@@ -45,10 +45,8 @@ def test_a_model_that_no_sheet_has_is_at_litellms_price_under_its_providers_rule
     rates = entry.rates(1)
     assert rates
     assert (tariff.input, tariff.output, tariff.cache_read) == (rates["input"], rates["output"], rates["cached_input"])
-    assert tariff.under == (
-        "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes; "
-        f"gpt-4.1-mini's prices in litellm {version('litellm')}"
-    )
+    assert tariff.brief == f"gpt-4.1-mini's prices in litellm {version('litellm')} under OpenAI's rule"
+    assert str(tariff.rule) == "prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes"
     assert named_tariff("openai:gpt-3.5-turbo-0125").rule is None  # its cached input isn't cheaper
 
 
