@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from rewoo_bench.runs.folder import load, manifests
     from rewoo_bench.runs.publish import publish
     from rewoo_bench.testing.scripted_model import ScriptedModel
-    from rewoo_bench.testing.server import ModelServer
     from rewoo_bench.text.scoring import Score, score
     from rewoo_bench.types import (
         Completion,
@@ -69,7 +68,6 @@ _PLACES = {
     "runs.folder": "load manifests",
     "runs.publish": "publish",
     "testing.scripted_model": "ScriptedModel",
-    "testing.server": "ModelServer",
     "text.scoring": "Score score",
     "types": "Completion Document Example Hop Message Model Request Runner Step Tool Trajectory Usage",
 }
@@ -79,8 +77,8 @@ _NAMES_THERE = {"load_dataset": "load_dataset_examples"}
 # No name may be that of a module of the package: importing the module would replace the function.
 
 __all__ = [
-    "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Message", "Model", "ModelServer",
-    "Request", "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
+    "BenchRun", "Completion", "Document", "Event", "Example", "Hop", "Message", "Model", "Request",
+    "Result", "Results", "RewooBenchError", "Runner", "Score", "ScriptedModel", "Step",
     "Tool", "ToolError", "Trajectory", "Usage", "UsageError", "assert_within_budget", "at_place", "bench",
     "changes_state", "check_claims", "check_gate", "compare", "emit", "estimate", "evaluate", "listening", "load",
     "load_dataset", "manifests", "plot", "publish", "score", "show", "summarise",

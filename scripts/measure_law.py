@@ -46,7 +46,7 @@ from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runners.notation.grammars import plan_schema
 from rewoo_bench.runners.notation.plan_formats import Notation
 from rewoo_bench.runners.notation.tools import describe_functions, describe_tools
-from rewoo_bench.testing import ScriptedModel
+from rewoo_bench.testing.scripted_model import ScriptedModel
 from rewoo_bench.text.tables import markdown_table
 from rewoo_bench.text.tokens import TOKENS_PER_MESSAGE, count_prompt, count_tokens, count_tool
 from rewoo_bench.tools.factories import LLM

@@ -51,7 +51,7 @@ def show_estimates(estimates: Sequence[RunEstimate], models: Mapping[str, str], 
         names = dict.fromkeys(name for _, of_architecture in expected for name in of_architecture)
         echo(f"Dollars are at {' and '.join(names)}.")
     click.echo(
-        "an estimate, with the steps of the exemplars or the gold calls of tasks, no prefix cache and no failed calls",
+        "an estimate, by the gold chain or, where there is none, by exemplars; no mistakes, no prefix cache",
         err=True,
     )
 

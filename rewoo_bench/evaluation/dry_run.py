@@ -1,10 +1,12 @@
 """`--dry-run`: estimates the calls, tokens and cost of a run without a model.
 
-The architectures run with their own tools and prompts. In place of the model, `DryRunModel` answers as the exemplars
-do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of the
-exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
-are a guess. Exemplars are single questions: for a task of several (`?objectives=`) an agent takes the turns of as many
-exemplars, and a plan counts as that of one question. A judge is one call more for each answer.
+The architectures run with their own tools and prompts. In place of the model the oracle answers, where gold chain or gold
+calls of every question are known: a model makes mistakes, so it takes more. Elsewhere `DryRunModel` answers as the
+exemplars do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of
+the exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
+are a guess, and a loop without exemplars is taken to make one tool call. Exemplars are single questions: for a task of
+several (`?objectives=`) an agent takes the turns of as many exemplars, and a plan counts as that of one question. A
+judge is one call more for each answer.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ async def estimate_run(
 ) -> list[RunEstimate]:
     """An estimate for each architecture, from at most `MOST_QUESTIONS` of the examples.
 
-    Tasks in a world whose gold calls are known are estimated by these, others by the steps of the exemplars.
+    Questions whose gold calls or chains are known are estimated by these, others by the steps of the exemplars.
     `models` maps a role to its model's name, `""` for every other role; `prices` to those that were given. Dollars are
     without a prefix cache.
     Raises `RunStopped` where an architecture crashes, and `UsageError` for an external agent.
@@ -113,9 +115,10 @@ async def estimate_run(
     times = len(examples) * trials / len(some)
     estimates = []
     for architecture in architectures:
-        with_gold = all(example.actions for example in some)
-        model: Model = Oracle() if with_gold else DryRunModel(architecture.prompts, find_scorer(scoring).objectives)
-        evaluator = Evaluator({"": model}, scoring, toolbox, judge=ModelJudge() if "judge" in models else None)
+        with_gold = all(example.actions or example.chain for example in some)
+        as_exemplars = DryRunModel(architecture.prompts, find_scorer(scoring).objectives)
+        asked_of: dict[str, Model] = {"": Oracle() if with_gold else as_exemplars, "judge": as_exemplars}
+        evaluator = Evaluator(asked_of, scoring, toolbox, judge=ModelJudge() if "judge" in models else None)
         results = [await evaluator.run_task(Task(i, e, 0, architecture)) for i, e in enumerate(some)]
         if crashes := [crash for result in results for crash in result.crashes]:
             raise RunStopped(f"the dry run of {architecture.name!r} failed: {crashes[0].error}")

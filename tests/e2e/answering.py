@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from model_server import BookEntry, ModelServer, ServerFault, ServerReply
+
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.testing.server import BookEntry, ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Example, Usage
 
 KEY = "sk-live-0123456789abcdef"  # what clients show the server, and show nobody else

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from answering import KEY
+from model_server import ModelServer
 from parts import Billing, billed
 
 from rewoo_bench.calls.recorder import Recorder
@@ -18,7 +19,6 @@ from rewoo_bench.evaluation.folder import open_run
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.runners.architecture import Architecture, load_architecture
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Completion, Example, Message, Model, Request
 

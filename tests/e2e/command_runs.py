@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from model_server import ModelServer
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.testing.server import ModelServer
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "run_bench.py"
 

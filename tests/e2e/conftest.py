@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from answering import KEY, Script
 from garbage import collect_without_warnings
+from model_server import ModelServer
 from opened_page import CHROMIUM
 
 from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 
 

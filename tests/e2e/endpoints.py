@@ -9,8 +9,8 @@ from typing import Any
 
 from answering import answer as plain_answer
 from answering import asked_about
+from model_server import ServerFault, ServerReply
 
-from rewoo_bench.testing.server import ServerFault, ServerReply
 from rewoo_bench.types import ToolCall, Usage
 
 ARCHITECTURES = (

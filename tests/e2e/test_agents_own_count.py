@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from command_runs import quiet
-
-from rewoo_bench.testing.server import ModelServer
+from model_server import ModelServer
 
 COUNT = 'print(json.dumps({{"own_count": {{"input": {}}}}}), file=sys.stderr)'
 PROGRAM = f"import json, sys\n{COUNT.format(7)}\nprint('Neva')\n"

@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import hosted, quiet, run
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.cli.main import group, main
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runners.architecture import load_architecture
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from answering import KEY
 from command_runs import hosted, quiet, run, start
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Usage
 
 ROOT = Path(__file__).parents[2]

@@ -12,11 +12,11 @@ import anyio
 import pytest
 from answering import KEY, Script
 from asking import ASK, client
+from model_server import ModelServer, ServerFault, ServerReply
 from pydantic import BaseModel
 
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Message, Model, Request, ToolCall, Usage
 
 pytestmark = pytest.mark.anyio

@@ -11,12 +11,12 @@ import anyio
 import pytest
 from answering import KEY, Script
 from asking import ASK, client
+from model_server import ModelServer, ServerFault
 from parts import Billing
 
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
-from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.text import openai_format
 from rewoo_bench.types import Request
 

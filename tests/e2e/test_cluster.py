@@ -18,11 +18,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from answering import KEY, answer
+from model_server import ModelServer, ServerFault, ServerReply
 from test_killed import NOT_THE_SAME, by_request, new_run, prompt_of, questions
 
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 __all__ = ["questions"]  # a fixture
 

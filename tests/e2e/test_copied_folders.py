@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from command_runs import SCRIPT, quiet
+from model_server import ModelServer, ServerReply
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerReply
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.timeout(900)]
 

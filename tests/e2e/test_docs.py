@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from answering import KEY
+from model_server import ModelServer, ServerReply
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall
 
 ROOT = Path(__file__).parents[2]

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from answering import Trouble, answer, asked_about, examples, role_of, spent
 from asking import RUN, Row, architectures, model_of, read, run
+from model_server import ModelServer, ServerFault, ServerReply
 from parts import architecture
 
 import rewoo_bench
@@ -19,7 +20,6 @@ from rewoo_bench.evaluation.folder import Result, open_run
 from rewoo_bench.evaluation.prepare import ModelJudge
 from rewoo_bench.events import flag, starting
 from rewoo_bench.runners.architecture import Architecture
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.tools import Corpus
 from rewoo_bench.types import Model, Tool, Trajectory
 

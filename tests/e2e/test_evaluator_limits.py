@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from answering import answer, examples, priced
 from asking import read, run
+from model_server import ModelServer
 
 from rewoo_bench.calls.caps import RunLimits
 from rewoo_bench.calls.meter import Limits
 from rewoo_bench.calls.retry import AdaptiveLimiter
 from rewoo_bench.errors import RunStopped
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 
 pytestmark = pytest.mark.anyio

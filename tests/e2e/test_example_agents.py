@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from command_runs import quiet
 from gateway_runs import rows, traces, write_questions
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.config.names import agents_folder
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = [pytest.mark.usefixtures("own_folder"), pytest.mark.filterwarnings("ignore::ResourceWarning")]

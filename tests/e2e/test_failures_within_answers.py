@@ -9,12 +9,12 @@ import pytest
 from answering import KEY, Script
 from asking import ASK, model_of
 from json_server import serving
+from model_server import ModelServer, ServerReply
 from open_questions import open_question
 
 from rewoo_bench.models.hosted.dialects import AnswerFacts
 from rewoo_bench.models.hosted.http_endpoint import BadAnswer
 from rewoo_bench.models.hosted.transport import ReplyStream
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from command_runs import quiet, start
 from full_disk import no_larger_files
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.runs.folder import load
 from rewoo_bench.system.files import locked
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from model_server import ModelServer, ServerReply
 from open_questions import OpenQuestion, open_question
 
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall, Usage
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::ResourceWarning")]

@@ -9,9 +9,8 @@ from typing import Any
 import openai
 import pytest
 from dialect_server import DialectServer
+from model_server import ModelServer, ServerReply
 from open_questions import OpenQuestion, open_question
-
-from rewoo_bench.testing.server import ModelServer, ServerReply
 
 pytestmark = [
     pytest.mark.anyio,

@@ -10,13 +10,13 @@ from typing import Any
 import anyio
 import pytest
 from command_runs import quiet, run
+from model_server import ModelServer, ServerFault, ServerReply
 
 import rewoo_bench
 from rewoo_bench.analysis.prices import own_or_listed, pricing_of
 from rewoo_bench.runs.folder import load, manifests
 from rewoo_bench.runs.manifest import read_manifest
 from rewoo_bench.runs.rows import Rows
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Usage
 
 pytestmark = pytest.mark.usefixtures("own_folder")

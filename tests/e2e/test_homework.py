@@ -17,10 +17,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import quiet
+from model_server import ModelServer, ServerReply
 
 from rewoo_bench import compare
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")

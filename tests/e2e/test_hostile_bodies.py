@@ -8,10 +8,10 @@ import zlib
 import pytest
 from answering import Script
 from asking import ASK, client
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.errors import ModelError
 from rewoo_bench.models.hosted.http_endpoint import LONGEST_BODY
-from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Request, Usage
 
 pytestmark = pytest.mark.anyio

@@ -19,10 +19,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from answering import answer, asked_about
+from model_server import BookEntry, ModelServer, ServerFault, ServerReply
 from processes import under
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import BookEntry, ModelServer, ServerFault, ServerReply
 from rewoo_bench.text.tokens import count_messages
 from rewoo_bench.types import Message, Usage
 

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import start
+from model_server import ModelServer
 
 from rewoo_bench.report.live import step
-from rewoo_bench.testing.server import ModelServer
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs"
 ROWS_S = 120.0  # within which new rows have to be there: two on a quiet machine

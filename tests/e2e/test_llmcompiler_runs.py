@@ -12,9 +12,9 @@ import pytest
 from answering import asked_about, examples, spent
 from asking import run
 from command_runs import quiet
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.tools import Corpus
 
 pytestmark = pytest.mark.anyio

@@ -18,6 +18,7 @@ import anyio
 import pytest
 from asking import RUN
 from command_runs import start as start_command
+from model_server import ModelServer
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
@@ -28,7 +29,6 @@ from rewoo_bench.evaluation.folder import Result, open_run
 from rewoo_bench.evaluation.inputs import with_mcp_tools
 from rewoo_bench.evaluation.toolbox import Toolbox
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.testing import ModelServer
 from rewoo_bench.tools.mcp_server import McpServers
 from rewoo_bench.types import Example, Request
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import quiet, run
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -11,12 +11,12 @@ import anyio
 import pytest
 from answering import KEY
 from command_runs import quiet, start
+from model_server import ModelServer
 
 import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -9,9 +9,9 @@ import openai.resources  # noqa: F401 - the SDK imports its parts on first use
 import pytest
 from command_runs import quiet
 from gateway_runs import calls, rows, traces, write_agent, write_questions
+from model_server import ModelServer, ServerReply
 from openai import OpenAI
 
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.usefixtures("own_folder")

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import quiet, start
+from model_server import ModelServer
 from processes import under
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from asking import read
 from command_runs import quiet
+from model_server import ModelServer, ServerReply
 from real_data import TAU_BENCH, RealData
 from recorded_runs import AIRLINE, called, imported, said
 
@@ -18,8 +19,6 @@ import rewoo_bench
 from rewoo_bench import ScriptedModel
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
-from rewoo_bench.testing import ModelServer
-from rewoo_bench.testing.server import ServerReply
 from rewoo_bench.types import ToolCall
 
 pytestmark = pytest.mark.anyio

@@ -13,6 +13,7 @@ import anyio.lowlevel
 import pytest
 from answering import Trouble, answer, asked_about, examples
 from asking import architectures, read, run
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.calls.recorder import Recorder
 from rewoo_bench.calls.retry import AdaptiveLimiter, RetryingModel
@@ -22,7 +23,6 @@ from rewoo_bench.evaluation.folder import Result
 from rewoo_bench.runners.architecture import Architecture
 from rewoo_bench.runs.journal.store import open_journal
 from rewoo_bench.testing.scripted_model import ScriptedModel
-from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.types import Completion, Message, Model, Request, Tool, Trajectory
 
 pytestmark = pytest.mark.anyio

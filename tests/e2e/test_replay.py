@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import new, quiet
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.analysis.prices import pricing_of
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load, manifests
-from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -15,11 +15,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import SCRIPT, new, quiet
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.config.names import bundled_folder
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.publish import publish
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -11,11 +11,11 @@ import pytest
 from answering import asked_about
 from command_runs import quiet
 from gateway_runs import rows, write_agent, write_questions
+from model_server import ModelServer
 from pydantic import BaseModel
 
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
 from rewoo_bench.runners.architecture import load_architecture
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools.search import SearchArguments
 
 pytestmark = pytest.mark.usefixtures("own_folder")

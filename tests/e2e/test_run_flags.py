@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from command_runs import quiet, run
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.loaders.load import load_dataset_examples
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 from answering import KEY
 from command_runs import quiet, run
+from model_server import ModelServer, ServerReply
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.text.redaction import redact, sent_in
 from rewoo_bench.types import ToolCall
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from command_runs import SCRIPT, quiet, start
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

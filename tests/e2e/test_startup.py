@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from answering import KEY
+from model_server import ModelServer
 
 from rewoo_bench.config.names import bundled_folder
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.tools import Corpus
 
 SLOW = {

@@ -9,11 +9,11 @@ import pytest
 from answering import KEY, Script
 from asking import ASK, client
 from endpoints import THINKING
+from model_server import ModelServer, ServerFault, ServerReply
 from parts import Billing, Told
 
 from rewoo_bench.calls.retry import RetryingModel
 from rewoo_bench.models.hosted.client import HostedModel, ModelSettings
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Completion, Request, Usage
 
 pytestmark = pytest.mark.anyio

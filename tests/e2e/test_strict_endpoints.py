@@ -11,9 +11,9 @@ import pytest
 from answering import examples
 from asking import ASK, Row, client, run
 from endpoints import ARCHITECTURES, Strict, refusal
+from model_server import ModelServer, ServerFault, ServerReply
 
 from rewoo_bench.errors import ModelError
-from rewoo_bench.testing.server import ModelServer, ServerFault, ServerReply
 from rewoo_bench.types import Request
 
 pytestmark = pytest.mark.anyio

@@ -16,11 +16,11 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.manifest import read_manifest
-from rewoo_bench.testing.server import ModelServer, ServerFault
 from rewoo_bench.text.words import counted
 
 STUDY = """

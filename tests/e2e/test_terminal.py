@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from command_runs import run
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.cli.main import main
-from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 NASTY = "\x1b]0;title\x07\x1b[2J\x1b[8m \x9b31m \u202egnp.exe \u2066x \x08\x08\r::error::x"

@@ -10,9 +10,9 @@ import pytest
 from answering import examples
 from asking import ASK, client, run
 from endpoints import ARCHITECTURES, THINKING, THOUGHT, Thinker, plain
+from model_server import ModelServer, ServerReply
 
 from rewoo_bench.evaluation.prepare import ModelJudge
-from rewoo_bench.testing.server import ModelServer, ServerReply
 from rewoo_bench.types import Example, Request, Usage
 
 pytestmark = pytest.mark.anyio

@@ -9,10 +9,10 @@ import pytest
 from dialect_server import DialectServer
 from gateway_runs import rows as agents_rows
 from gateway_runs import run_agents, write_function
+from model_server import ModelServer
 
 import rewoo_bench
 from rewoo_bench import Example
-from rewoo_bench.testing.server import ModelServer
 from rewoo_bench.types import trial_seed
 
 pytestmark = pytest.mark.anyio

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from command_runs import new, quiet, run
+from model_server import ModelServer
 
 from rewoo_bench.cli.main import main
 from rewoo_bench.errors import UsageError
@@ -19,7 +20,6 @@ from rewoo_bench.evaluation.prepare import prepared
 from rewoo_bench.evaluation.trust import check_trusted
 from rewoo_bench.runs.folder import load
 from rewoo_bench.runs.options import RunOptions
-from rewoo_bench.testing.server import ModelServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 READING = (

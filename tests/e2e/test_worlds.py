@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from command_runs import quiet, start
+from model_server import ModelServer, ServerFault
 
 from rewoo_bench.runs.folder import load
-from rewoo_bench.testing.server import ModelServer, ServerFault
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 

@@ -33,6 +33,11 @@ def test_calls_are_those_that_the_exemplars_would_take() -> None:
     assert 2 * 30 <= found["rewoo"].llm_calls <= 4 * 30  # planner and solver, and up to two LLM steps
 
 
+def test_questions_with_a_gold_chain_take_the_calls_of_the_chain() -> None:
+    found = estimated("rewoo-json", "react-native", dataset="chain?hops=4", questions=3)
+    assert (found["react-native"].llm_calls, found["rewoo-json"].llm_calls) == (3 * 5, 3 * 5)
+
+
 def test_more_questions_and_trials_are_reckoned_from_a_few() -> None:
     once, thrice = (estimated("direct", trials=trials, questions=100)["direct"] for trials in (1, 3))
     assert MOST_QUESTIONS < once.questions == 100

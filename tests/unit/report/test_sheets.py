@@ -113,14 +113,9 @@ def test_a_wrong_sheet_is_one_clear_line(tmp_path: Path, body: str, head: str, p
 
 def test_a_short_name_stands_for_one_model_of_a_sheet_with_its_rule() -> None:
     assert ", ".join(SHORT_PRICES) == SHORT_NAMES
-    assert named_tariff("openai").under == (
-        "OpenAI's rule: prefixes of 1,024 tokens and more, in blocks of 128, kept for 5 minutes; "
-        "gpt-5-mini's prices of 2026-11-24"
-    )
-    assert named_tariff("none").under == "no cache; gpt-5-mini's prices of 2026-11-24"
-    assert named_tariff("vllm").under == (
-        "vLLM's rule: prefixes of any length, in blocks of 16; a dollar for a million computed tokens, cached ones free"
-    )
+    assert named_tariff("openai").brief == "gpt-5-mini's prices of 2026-11-24 under OpenAI's rule"
+    assert named_tariff("none").brief == "gpt-5-mini's prices of 2026-11-24 without a cache"
+    assert str(named_tariff("vllm").rule) == "prefixes of any length, in blocks of 16"
     hour, minutes = named_tariff("anthropic-1h"), named_tariff("anthropic-5m")
     assert (hour.cache_write, minutes.cache_write) == pytest.approx((2 * hour.input, 1.25 * minutes.input))
     with pytest.raises(UsageError, match=r"unknown price 'opnai', did you mean 'openai'\?.*anthropic-1h"):
