@@ -1,12 +1,12 @@
 """`--dry-run`: estimates the calls, tokens and cost of a run without a model.
 
-The architectures run with their own tools and prompts. In place of the model the oracle answers, where gold chain or gold
-calls of every question are known: a model makes mistakes, so it takes more. Elsewhere `DryRunModel` answers as the
-exemplars do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that of
-the exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and evidence
-are a guess, and a loop without exemplars is taken to make one tool call. Exemplars are single questions: for a task of
-several (`?objectives=`) an agent takes the turns of as many exemplars, and a plan counts as that of one question. A
-judge is one call more for each answer.
+The architectures run with their own tools and prompts. In place of the model the oracle answers, where gold chain or
+gold calls of every question are known: a model makes mistakes, so it takes more. Elsewhere `DryRunModel` answers as
+the exemplars do: with an exemplar's plan, its turns one after the other, its answer. So the number of calls is that
+of the exemplars, within the step limits, and the fixed parts of the prompts have their real length; replies and
+evidence are a guess, and a loop without exemplars is taken to make one tool call. Exemplars are single questions: for
+a task of several (`?objectives=`) an agent takes the turns of as many exemplars, and a plan counts as that of one
+question. A judge is one call more for each answer.
 """
 
 from __future__ import annotations
