@@ -27,6 +27,7 @@ from rewoo_bench.analysis.stats.paired import Floats, Interval, mean_of, ratio_o
 from rewoo_bench.analysis.summary import bounded, summaries_of
 from rewoo_bench.analysis.summary_tables import is_checked
 from rewoo_bench.analysis.trials import trial_rows
+from rewoo_bench.analysis.verdict import listed
 from rewoo_bench.errors import DataError, UsageError, unknown
 from rewoo_bench.runs.comparability import (
     noted_differences,
@@ -252,10 +253,10 @@ def aligned(
             where = f"question {rows['example_id'][at]!r}, trial {rows['trial'][at]:.0f}"
             raise UsageError(f"{label!r} has {where} more than once in the run {rows['run_id'][at]!r}; given twice?")
         shared = np.intersect1d(shared, own)
-    reasons, asked = list(unlike), len(np.unique(every))
+    reasons, asked, unit = list(unlike), len(np.unique(every)), "question" if trials == 1 else "row"
     if len(shared) < asked:
-        unit = "question" if trials == 1 else "row"
-        reasons.append(f"of {counted(asked, unit)} {', '.join(map(repr, systems))} share {len(shared):,}")
+        named = listed([repr(label) for label in systems])
+        reasons.append(f"of {counted(asked, unit)}, {named} share {len(shared):,}")
     if not len(shared):
         raise UsageError(f"not comparable: {'; '.join(reasons)}")
     if reasons and not intersect:
@@ -267,7 +268,8 @@ def aligned(
         same[label] = systems[label].where(kept)
     if not reasons:
         return same, []
-    return same, [f"not all answered the same questions: {'; '.join(reasons)}; all below is of those that all share"]
+    left = f"all below is of the {counted(len(shared), unit)} that all share"
+    return same, [f"not all answered the same questions: {'; '.join(reasons)}; {left}"]
 
 
 def run_names(rows: Rows) -> dict[str, str]:

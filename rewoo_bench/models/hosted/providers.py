@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -60,6 +60,18 @@ class Route:
     is_ours: bool = False
 
 
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Undoes changes of the environment that are made inside: it belongs to the host program."""
+    before = dict(os.environ)
+    try:
+        yield
+    finally:
+        for variable in os.environ.keys() - before.keys():
+            del os.environ[variable]
+        os.environ.update({name: value for name, value in before.items() if os.environ.get(name) != value})
+
+
 @cache
 def load_litellm() -> Any:
     """The module, imported on first use (two seconds), kept from the network and from the terminal.
@@ -67,11 +79,12 @@ def load_litellm() -> Any:
     Its clients follow redirects with the prompt and often the key, and there is no setting for it. All of them send by
     one transport of litellm's, which raises `Redirected` inside an `exchange`.
     """
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a newer price map
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it reads `.env`
-    os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
-    import litellm
-    from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
+    with _environment_kept():  # programs that are started later inherit it
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else the import fetches a newer price map
+        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")  # else it reads `.env`
+        os.environ["MAX_IMAGE_URL_DOWNLOAD_SIZE_MB"] = "0"  # an agent's picture by address isn't fetched from here
+        import litellm
+        from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
 
     send = LiteLLMAiohttpTransport.handle_async_request
 
@@ -81,6 +94,8 @@ def load_litellm() -> Any:
             current.answered = True
             if response.has_redirect_location:
                 raise Redirected(response.status_code, str(request.url), response.headers["Location"])
+            if current.keeps:
+                current.keep_answer(response)
         return response
 
     LiteLLMAiohttpTransport.handle_async_request = watched
@@ -209,9 +224,37 @@ def price_list(route: Route) -> dict[str, float] | None:
 
 @dataclass(slots=True)
 class Exchange:
-    """A call of litellm. `answered`: a server has answered, whatever it said."""
+    """A call of litellm. `answered`: a server has answered, whatever it said. With `keeps` its answers are kept."""
 
+    keeps: bool = False
     answered: bool = False
+    kept: list[tuple[Any, list[bytes]]] = field(default_factory=list)
+    """Responses of httpx, and the pieces of their bodies as they came."""
+
+    def answers(self) -> Iterator[bytes]:
+        """The answers as far as they were read, decompressed."""
+        import httpx
+
+        for response, pieces in self.kept:
+            yield httpx.Response(200, headers=response.headers, content=b"".join(pieces)).content
+
+    def keep_answer(self, response: Any) -> None:
+        """Keeps what is read of a response."""
+        import httpx
+
+        class Kept(httpx.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                async for piece in stream:
+                    pieces.append(piece)
+                    yield piece
+
+            async def aclose(self) -> None:
+                await stream.aclose()
+
+        stream, pieces = response.stream, list[bytes]()
+        if isinstance(stream, httpx.AsyncByteStream) and not any(known is response for known, _ in self.kept):
+            self.kept.append((response, pieces))
+            response.stream = Kept()
 
 
 _exchange: ContextVar[Exchange | None] = ContextVar("exchange", default=None)

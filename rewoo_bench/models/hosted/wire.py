@@ -20,8 +20,9 @@ import json
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -54,6 +55,7 @@ from rewoo_bench.models.hosted.http_endpoint import (
 from rewoo_bench.models.hosted.responses import CountedUsage
 from rewoo_bench.models.hosted.transport import Transport, cost_of, cost_so_far
 from rewoo_bench.system.crashes import harness_fault
+from rewoo_bench.text.json_text import load_json
 from rewoo_bench.text.redaction import redact, without
 from rewoo_bench.text.tokens import count_messages, count_tokens
 from rewoo_bench.types import (
@@ -275,6 +277,11 @@ class WireClient:
         else:
             kind, text = "application/json", without(json.dumps(await translation.answer()), relay.secrets)
             relay.facts.read(json.loads(text))
+        sent, counted = translation.facts_of_answer(), relay.facts.counted  # a translation loses some of it
+        relay.facts.error = relay.facts.error or sent.error
+        if counted is not None and sent.usage is not None and not counted.usage.reasoning_tokens:
+            reasoning = min(sent.usage.reasoning_tokens, counted.usage.output_tokens)
+            relay.facts.counted = counted._replace(usage=replace(counted.usage, reasoning_tokens=reasoning))
         relay.check_no_error()
         return WireResponse(kind, text, translated=True, dropped=translation.dropped)
 
@@ -330,7 +337,7 @@ class Translation:
         self.dropped = tuple(sorted(body.keys() - known - {"model"}))
         """The fields of the request that aren't sent."""
         self._fields = {name: value for name, value in body.items() if name in known}
-        self._exchange = providers.Exchange()
+        self._exchange = providers.Exchange(keeps=path in (MESSAGES, RESPONSES))
 
     async def answer(self) -> Mapping[str, Any]:
         """The answer as JSON."""
@@ -358,6 +365,17 @@ class Translation:
             yield f"{name}data: {json.dumps(document)}\n\n".encode()
         if is_chat:
             yield b"data: [DONE]\n\n"
+
+    def facts_of_answer(self) -> AnswerFacts:
+        """The facts of what the provider sent: a dialect may have no place for its reasoning tokens or its failure."""
+        facts = AnswerFacts()
+        for answer in self._exchange.answers():
+            for event in documents_of(answer):
+                facts.read(event)
+            with suppress(ValueError):
+                if isinstance(document := load_json(answer), dict):
+                    facts.read(document)
+        return facts
 
     async def _call(self, **options: Any) -> Any:
         if self._path not in _FUNCTIONS:

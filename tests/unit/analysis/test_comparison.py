@@ -96,7 +96,7 @@ def test_runs_are_called_by_their_folders(tmp_path: Path) -> None:
 
 
 def test_runs_of_other_questions_are_refused_with_what_they_share() -> None:
-    with pytest.raises(UsageError, match=r"of 6 questions 'rewoo', 'react' share 3; --intersect compares on"):
+    with pytest.raises(UsageError, match=r"of 6 questions, 'rewoo' and 'react' share 3; --intersect compares on"):
         compare(frame(system(matches="110"), system("react", "110100", run_id=B)))
 
 

@@ -52,7 +52,7 @@ def test_other_questions_are_refused_or_compared_where_shared() -> None:
         system("direct", "11", ids=range(2), run_id=B),
     )
     for intersect in (False, True):
-        with pytest.raises(UsageError, match=r"'rewoo', 'react' and 'direct' have no question in common$"):
+        with pytest.raises(UsageError, match=r"of 6 questions, 'rewoo', 'react' and 'direct' share 0$"):
             compare(rows, intersect=intersect)
     two = rows[rows["architecture"] != "direct"]
     with pytest.raises(UsageError, match=r"not comparable: .*; --intersect compares on the questions that they share$"):
@@ -61,7 +61,7 @@ def test_other_questions_are_refused_or_compared_where_shared() -> None:
     assert [each.questions for each in shared.systems] == [4, 4]
     assert shared.pairs[0]["exact_match"].interval.estimate == pytest.approx(0.25)
     (warning,) = shared.warnings
-    assert "not all answered the same questions: 'react' lacks 2 of the 6 questions" in warning
+    assert "not all answered the same questions: of 6 questions, 'rewoo' and 'react' share 4; " in warning
     assert "all below is of the 4 questions that all share" in warning
     assert "\n\nWARNING: not all answered the same questions" in str(shared)
 
@@ -141,10 +141,10 @@ def test_a_run_that_was_stopped_is_compared_where_its_architectures_meet() -> No
     comparison = compare(stopped)
     assert [pair.questions for pair in comparison.pairs] == [4]
     assert comparison.warnings == (
-        "not all answered the same questions: 'react' lacks 1 of the 5 questions of 'rewoo' and has 1 question that "
-        "'rewoo' lacks; all below is of the 4 questions that all share",
+        "not all answered the same questions: of 6 questions, 'rewoo' and 'react' share 4; "
+        "all below is of the 4 questions that all share",
     )
-    with pytest.raises(UsageError, match="have no question in common"):
+    with pytest.raises(UsageError, match="share 0"):
         compare(frame(system(matches="11"), system("react", "11", ids=range(2, 4))))
 
 
@@ -153,7 +153,8 @@ def test_the_command_says_why_not(tmp_path: Path, capfd: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as done:
         main(["compare", *runs])
     assert done.value.code == 2
-    assert capfd.readouterr().err.startswith("rewoo-bench: not comparable: 'rewoo, run b' lacks 4 of the 6 questions")
+    said = "not comparable: of 6 questions, 'rewoo, run a' and 'rewoo, run b' share 2; --intersect"
+    assert capfd.readouterr().err.startswith(f"rewoo-bench: {said}")
     with pytest.raises(SystemExit) as done:
         main(["compare", *runs, "--intersect", "--format", "csv"])
     out, err = capfd.readouterr()
