@@ -118,7 +118,7 @@ def compare(
         warnings |= dict.fromkeys(cautions)
     warnings |= dict.fromkeys(flag_lines(rows))
     notes = [f"run {name}: {run}" for run, name in names.items() if run != name and len(names) > 1]
-    notes += [*noted_differences(named), *of_agents(named), *of_unused_tools(named)]
+    notes += [*noted_differences(named), *of_agents(named), *dict.fromkeys(of_unused_tools(named))]
     notes += [f"latency ({run}): {note}" for run, manifest in named.items() if (note := wait(manifest))]
     notes += [f"cost ({run}): {note}" for run, manifest in named.items() if (note := unpaid(manifest))]
     took = {run: manifest.took for run, manifest in named.items()}

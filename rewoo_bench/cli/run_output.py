@@ -21,7 +21,7 @@ from rewoo_bench.analysis.trials import OF_TRIALS, TrialRow, trial_rows, trial_t
 from rewoo_bench.errors import DataError, UsageError
 from rewoo_bench.evaluation.dry_run import RunEstimate, estimate_table
 from rewoo_bench.evaluation.folder import Outcome
-from rewoo_bench.runs.comparability import unpaid, wait
+from rewoo_bench.runs.comparability import of_unused_tools, unpaid, wait
 from rewoo_bench.runs.folder import TRACES_FILE, load_table
 from rewoo_bench.runs.manifest import Manifest, read_manifest, resume_command
 from rewoo_bench.runs.rows import UNMETERED, Rows, flag_lines
@@ -129,14 +129,14 @@ def _show_figures(
         compared = compare_run(rows, pricing, {manifest.run_id: manifest}) if len(summaries) > 1 else None
         group = {each.architecture: each for each in summaries}
         lines = compared.verdicts if compared else attack_sentences(group)
-        if not lines and pricing.name:
-            lines = [f"Dollars are at {pricing.name}."]
+        told = pricing.name and not any(pricing.name in line for line in lines)
+        lines = [*lines, *([f"Dollars are at {pricing.name}."] if told else [])]
         echo("\n".join(["", *lines, *([""] if lines else []), summary_table(summaries), ""]))
         if trials:
             named = [(row.architecture, row) for row in trials]
             table = trial_table("architecture", named, checked=is_checked(summaries))
             echo("\n".join([OF_TRIALS, "", *text_table(table), ""]))
-    for note in filter(None, (wait(manifest), unpaid(manifest))):
+    for note in filter(None, (wait(manifest), unpaid(manifest), *of_unused_tools({manifest.run_id: manifest}))):
         echo(note, err=True)
 
 

@@ -23,7 +23,7 @@ _SHOWN = 3  # questions in a message
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN", shell_complete=run_folders)
 @click.argument("question", required=False)
 @click.option("--arch", "systems", multiple=True, metavar="NAME",
-              help="Show this architecture only; repeat the flag for several.  [default: all]")
+              help="Show these architectures only: names, joined by commas.  [default: all]")
 @click.option("--unanswered", is_flag=True,
               help="Questions that ended without an answer: at a limit, without a sound plan, by an error.")
 @click.option("--only-right", metavar="NAME", help="Questions that this architecture alone has right.")
@@ -40,6 +40,7 @@ def show_command(run: Path, question: str | None, systems: tuple[str, ...], unan
     if question is None and not (unanswered or only_right or sample or nth):
         said = "name a QUESTION (an id, or a part of its text), or use -n 1, --unanswered, --only-right or --random"
         raise UsageError(f"{said}; for example:\n{_examples(run)}")
+    systems = tuple(name for each in systems for name in each.split(","))
     shown = ShownQuestions(run, question, systems, unanswered=unanswered, only_right=only_right, limit=limit,
                            sample=sample, nth=nth)
     if not shown.ids:

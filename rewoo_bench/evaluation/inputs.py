@@ -47,6 +47,7 @@ from rewoo_bench.runs.options import OPTIONS, RunOptions
 from rewoo_bench.text.redaction import hide_credentials
 from rewoo_bench.text.scoring import Scorer
 from rewoo_bench.text.tokens import count_tokens
+from rewoo_bench.text.words import counted
 from rewoo_bench.tools import Corpus
 from rewoo_bench.tools.guards import Faults
 from rewoo_bench.tools.mcp_server import McpServers
@@ -394,18 +395,28 @@ async def read_run_inputs(
     return RunInputs(dataset, architectures, toolbox, corpus)
 
 
-def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
-    """Notes on fewer questions than asked for, and on architectures whose exemplars don't fit questions or tools."""
-    size, facts = len(dataset.examples), dataset.manifest
+def question_notes(dataset: Dataset) -> list[str]:
+    """Notes on questions that are left out, and on those for which the oracle makes up a gold chain."""
+    facts = dataset.manifest
     left_out = {
-        "have no gold chain, and the oracle needs one": facts.get("without_chain"),
+        "have neither a gold chain nor a page with the answer, and the oracle needs one": facts.get("without_chain"),
         "have a gold chain, but no documents to find its pages in": facts.get("without_pages"),
         f"fill no task of {dataset.scorer.objectives} questions": facts.get("without_task"),
     }
+    notes = [f"{dataset.name}: left out since they {why}: {count}" for why, count in left_out.items() if count]
+    if made_up := facts.get("one_look_up"):
+        count = f"{made_up} of {counted(len(dataset.examples), 'question')}"
+        why = "the oracle finds the answer in one look-up, so costs are those of questions that need no more"
+        notes.append(f"{dataset.name}: {count} have no gold chain ('chain' in the file): {why}")
+    return notes
+
+
+def input_notes(dataset: Dataset, architectures: Iterable[Architecture], limit: int | None) -> list[str]:
+    """Notes on fewer questions than asked for, and on architectures whose exemplars don't fit questions or tools."""
+    size = len(dataset.examples)
     notes = []
     if limit is not None and size < limit:
         notes.append(f"{dataset.name} has {size} questions, all of them are taken (-n {limit})")
-    notes += [f"{dataset.name}: left out since they {why}: {count}" for why, count in left_out.items() if count]
     notes += shared_state_notes(architectures)
     notes += [
         f"{each.name}: its exemplars show {' and '.join(shown)}, which it isn't offered"

@@ -45,6 +45,7 @@ from rewoo_bench.evaluation.inputs import (
     NOTHING_GIVEN,
     PythonInputs,
     input_notes,
+    question_notes,
     read_run_inputs,
     step_limit_notes,
     trial_notes,
@@ -225,7 +226,8 @@ async def _evaluated(
     end = Outcome(folder, tasks, opened.shared)
     try:
         with notices_to(progress.say):
-            limits = step_limit_notes(prepared_run.dataset, prepared_run.architectures)
+            limits = question_notes(prepared_run.dataset)
+            limits += step_limit_notes(prepared_run.dataset, prepared_run.architectures)
             of_cell = f"{study.facts['cell']}: " if study else ""
             trials = trial_notes(options, prepared_run.architectures)
             for note in (*limits, *trials) if study is None or study.is_new_session else ():

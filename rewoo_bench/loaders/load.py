@@ -448,6 +448,7 @@ def with_chains(
         raise DataError(f"{dataset.name!r}: {needed}{why}")
     without_chain = read - len(chained) - without_pages
     counts = {"with_chain": with_gold, "without_chain": without_chain, "without_pages": without_pages}
+    counts["one_look_up"] = len(chained) - with_gold
     return _with_examples(dataset, chained, **counts)
 
 

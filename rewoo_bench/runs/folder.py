@@ -89,7 +89,10 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
 
 def _paths(runs: Sequence[object]) -> list[Path]:
     """Raises `UsageError` for anything else than a path."""
-    return [as_path("run", run, "the path of a run's folder or of its parquet file") for run in runs]
+    return [
+        as_path("run", run, "the path of a run's folder or of its parquet file, of several each as an argument")
+        for run in runs
+    ]
 
 
 def _folders(runs: Sequence[object]) -> list[Path]:

@@ -227,7 +227,7 @@ def scored_by_check(runs: Iterable[str], manifests: Manifests) -> bool:
 LOOSE = frozenset(
     {"litellm", "xllamacpp", "llama_server", "llama_server_arguments", "n_parallel", "threads", "prefix_cache"}
     | {"api_base", "path", "texts_sha256", "processor"}
-    | {"with_chain", "without_chain", "without_pages", "without_task"}
+    | {"with_chain", "without_chain", "without_pages", "without_task", "one_look_up"}
 )
 
 _LONG, _SHOWN_OF_LONG, _BEFORE = 40, 12, 8  # characters of a value, shown of a long one, and before a difference

@@ -76,12 +76,20 @@ def test_questions_without_documents_are_left_out_in_one_line(
     bare = {key: value for key, value in wiki_row(3).items() if key != "context"}
     assert run_oracle([wiki_row(1), wiki_row(2), bare, wiki_row(4, evidences=[], answer="Atlantis")], tmp_path) == 0
     said = capsys.readouterr().err
-    assert "rows: left out since they have no gold chain, and the oracle needs one: 1" in said
+    assert "rows: left out since they have neither a gold chain nor a page with the answer, and the oracle " in said
     assert "rows: left out since they have a gold chain, but no documents to find its pages in: 1" in said
     facts = read_manifest(tmp_path / "run").dataset
     counts = facts.model_dump()
     assert (facts.examples, facts.with_chain, counts["without_chain"], counts["without_pages"]) == (2, 2, 1, 1)
     assert set(rewoo_bench.load(tmp_path / "run")["exact_match"]) == {1}
+
+
+def test_a_chain_that_the_oracle_makes_up_is_said_also_without_progress(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_oracle([wiki_row(1), wiki_row(2, evidences=[])], tmp_path, "--no-progress") == 0
+    said = capsys.readouterr().err
+    assert "rows: 1 of 2 questions have no gold chain ('chain' in the file): the oracle finds the answer in one" in said
 
 
 def test_a_run_over_more_questions_goes_on_though_its_number_of_chains_grows(tmp_path: Path) -> None:
