@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,7 +123,8 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `note` has a caution about the figures."""
         known: dict[str, Any] = with_finite_numbers(asdict(self))
-        return {**known, "note": oracle_note(checked=self.checked) if self.oracle else None}
+        unmeasured = {each.name: None for each in fields(self) if getattr(getattr(self, each.name), "n", None) == 0}
+        return {**known, **unmeasured, "note": oracle_note(checked=self.checked) if self.oracle else None}
 
 
 def summaries_of(rows: Rows | pd.DataFrame, manifests: Manifests | None = None) -> list[Summary]:

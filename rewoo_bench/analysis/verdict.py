@@ -146,7 +146,7 @@ def _is_shown(effect: Effect) -> bool:
 def _times(ratio: Interval, took: str, unit: str, a: str = "") -> str:
     """`took about 3.4 times the tokens of rewoo`; without `a` where a clause before has it."""
     times = two_digits(ratio.estimate)
-    if float(times) == 1:
+    if float(f"{ratio.estimate:.2g}") == 1:
         more = "more" if ratio.estimate > 1 else "fewer"
         return f"{took} slightly {more} {unit}{f' than {a}' if a else ''}"
     return f"{took} about {times} times the {unit}{f' of {a}' if a else ''}"

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -182,7 +182,8 @@ class Asked(NamedTuple):
 def asked_for(events: Sequence[ModelCall | ToolUse | Turn]) -> list[Asked | None]:
     """Of each tool's call the one that a reply before had asked for; None where there is none, and for other events.
 
-    That is the last one of the same agent with this id, else with its name and arguments, else with its name.
+    That is the last one of the same agent with this id, else with its name and arguments, else with its name; else one
+    of another agent with this id, or with its name and arguments.
     """
     waiting: list[Asked] = []
     found: list[Asked | None] = []
@@ -193,11 +194,12 @@ def asked_for(events: Sequence[ModelCall | ToolUse | Turn]) -> list[Asked | None
             turn += 1
             waiting += [Asked(turn, event.agent, call) for call in event.tool_calls]
         elif isinstance(event, ToolUse):
-            named = [each for each in islice(reversed(waiting), _NEAR) if each.call.name == event.name]
-            own = [each for each in named if each.agent == event.agent]
-            same_id = [each for each in own if event.call_id and each.call.id == event.call_id]
-            same = [each for each in own or named if dict(each.call.arguments) == dict(event.arguments or {})]
-            entry = next(iter(same_id or same or own), None)
+            near = [*islice(reversed(waiting), _NEAR)]
+            same_id = [each for each in near if event.call_id and each.call.id == event.call_id]
+            named = [each for each in near if each.call.name == event.name]
+            same = [each for each in named if dict(each.call.arguments) == dict(event.arguments or {})]
+            own = [each for each in (*same_id, *same, *named) if each.agent == event.agent]
+            entry = next(chain(own, same_id, same), None)
             if entry is not None:
                 waiting.remove(entry)
         found.append(entry)
@@ -340,8 +342,20 @@ def counted_usage(usage: Any) -> CountedUsage | None:
 
     None where it has none, or impossible ones.
     """
-    counted = count_usage(usage) if isinstance(usage, Mapping) else None
+    counted = count_usage(_with_numbers(usage)) if isinstance(usage, Mapping) else None
     return counted if counted and counted.usage != Usage() else None
+
+
+def _with_numbers(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """The object with the numbers that some exports write as texts."""
+    return {
+        name: _with_numbers(value)
+        if isinstance(value, Mapping)
+        else int(value)
+        if isinstance(value, str) and value.isdecimal() and len(value) < 20
+        else value
+        for name, value in usage.items()
+    }
 
 
 def names_cached(usage: Any) -> bool:

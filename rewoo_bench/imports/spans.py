@@ -48,11 +48,18 @@ _LISTS = ("resourceSpans", "resourceLogs", "scopeSpans", "scopeLogs", "spans", "
 
 
 def span_parts(record: Any) -> Iterator[tuple[str, Any]]:
-    """Each span or log record with the id of its trace. Raises `Unreadable`."""
-    for scope, span in _raw_spans(record, ""):
-        key, part = _part(scope, span)
-        if key:
-            yield key, part
+    """Each span or log record with the id of its trace. Raises `Unreadable` at the end where one can't be read."""
+    fault: Unreadable | None = None
+    for number_, (scope, span) in enumerate(_raw_spans(record, ""), 1):
+        try:
+            key, part = _part(scope, span)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            fault = fault or Unreadable(f"span {number_}: {error}")
+        else:
+            if key:
+                yield key, part
+    if fault:
+        raise fault
 
 
 def _raw_spans(record: Mapping[str, Any], scope: str) -> Iterator[tuple[str, Any]]:

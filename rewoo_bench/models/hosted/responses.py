@@ -43,6 +43,11 @@ _ANY_MARK = re.compile("|".join(re.escape(mark) for marks in _MARKS for mark in 
 
 _SIGN = re.compile("<|THINK]|◁")  # a text without any of them has no thoughts in it
 _ANSWER_TAGS = re.compile(r"</?answer>", re.IGNORECASE)  # around the visible text, as R1's own prompt asks
+_FINAL = re.compile(
+    r"(?:<\|start\|>[^<]*)?<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"((?:(?!<\|(?:start|channel|end|message|return|call)\|>).)*)",
+    re.DOTALL,
+)
 _HARMONY = re.compile(r"<\|(?:start|channel|constrain)\|>[^<]*|<\|(?:end|message|return|call)\|>")
 _LONGEST_NAME = 200
 _THOUGHT_TYPE = re.compile("think|thought|reason|summary", re.IGNORECASE)
@@ -151,11 +156,10 @@ def _split_tags(text: str, cut: bool) -> ParsedResponse:
 
 
 def _split_harmony(text: str) -> ParsedResponse:
-    """`<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…`: the last is visible."""
-    before, final, answer = text.rpartition("<|channel|>final<|message|>")
-    if not final:
-        return ParsedResponse("", _HARMONY.sub("", answer).strip(), cut_thought=True)
-    return ParsedResponse(_HARMONY.sub("", answer).strip(), _HARMONY.sub("", before).strip())
+    """Messages such as `<|channel|>analysis<|message|>…<|end|>`; those of the channel `final` are visible."""
+    answer = _joined([match[1] for match in _FINAL.finditer(text)])
+    thoughts = _HARMONY.sub("", _FINAL.sub("", text)).strip()
+    return ParsedResponse(answer, thoughts, cut_thought=_FINAL.search(text) is None)
 
 
 def _joined(pieces: list[str]) -> str:

@@ -212,8 +212,12 @@ class JournalReader:
         ]
 
     def answer(self, recorded: str) -> dict[str, Any]:
-        """The answer of a call as it was recorded."""
-        answer: dict[str, Any] = json.loads(recorded)
+        """The answer of a call as it was recorded. Raises `JournalError` for a damaged one."""
+        try:
+            answer: dict[str, Any] = json.loads(recorded)
+        except ValueError as error:
+            why = "bring the folder back as it was, or start a new run with another --out"
+            raise JournalError(f"a recorded answer of {self.database.path} can't be read ({error}); {why}") from None
         if (id_ := answer.pop(_TEXT_ID, None)) is not None:
             answer["text"] = self.beginnings.text(id_)
         return answer

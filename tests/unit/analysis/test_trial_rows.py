@@ -116,7 +116,7 @@ def test_compare_has_all_trials_of_each_run_whatever_the_others_have() -> None:
     assert rewoo.trials == tuple(rows_of(three()))
     assert [(row.trial, row.right, row.scored) for row in react.trials[:-2]] == [(0, 4, 4), (1, 4, 4)]  # 4 are shared
     (warning,) = comparison.warnings
-    assert warning.endswith("of 14 rows 'rewoo', 'react' share 8; all below is of those that all share")
+    assert warning.endswith("of 14 rows, 'rewoo' and 'react' share 8; all below is of the 8 rows that all share")
     shown = comparison.as_dict()["trials"]
     assert [row["system"] for row in shown] == ["rewoo"] * 5 + ["react"] * 4
     assert (shown[1]["right"], shown[1]["total_tokens"], shown[4]["total_tokens"]) == (1, 1300, 300)

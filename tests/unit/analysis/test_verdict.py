@@ -98,6 +98,7 @@ def of_tokens(ratio: Interval, p_holm: float) -> str:
     [
         (Interval(1.234, 1.01, 1.4, 60), 0.049, "react took about 1.2 times the tokens of rewoo."),
         (Interval(0.0584, 0.056, 0.06, 60), 0.01, "react took about 0.058 times the tokens of rewoo."),
+        (Interval(1911.0, 1300.0, 2500.0, 60), 0.01, "react took about 1,900 times the tokens of rewoo."),
         (Interval(1.004, 1.002, 1.006, 60), 0.01, "react took slightly more tokens than rewoo."),
         (Interval(1.2, 1.01, 1.4, 60), 0.09, "In tokens react and rewoo are too close to call."),
         (

@@ -26,6 +26,7 @@ ANALYSIS = "<|channel|>analysis<|message|>Norway?<|end|>"
         "Norway?</reasoning>\n\nAnswer: Oslo",
         "Answer: Oslo<think>Norway?</think>",
         ANALYSIS + FINAL,
+        ANALYSIS + "<|start|>assistant<|channel|>final <|constrain|>json<|message|>Answer: Oslo<|return|>",
     ],
 )
 def test_thoughts_are_no_part_of_the_answer(text: str) -> None:
