@@ -141,7 +141,7 @@ def _values(table: pd.DataFrame | pa.Table, name: str) -> NDArray[Any]:
         lists = np.empty(len(values), dtype=object)
         lists[:] = [each or () for each in values]
         return lists
-    if pa.types.is_string(kind) or pa.types.is_dictionary(kind):
+    if any(check(kind) for check in (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)):
         return np.array(["" if text is None else text for text in values], dtype=object)
     return np.array(values, dtype=np.float64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from comparison_rows import A, B, frame, small, system, twice, write
 
@@ -90,6 +91,7 @@ def test_runs_are_called_by_their_folders(tmp_path: Path) -> None:
     comparison = compare(load(before, after), manifests=manifests(before, after))
     assert labels(comparison) == ["rewoo, run before", "rewoo, run after"]
     assert f"run before: {A}" in comparison.notes
+    assert labels(compare(pd.concat([load(before), load(after)]))) == labels(comparison)
     (tmp_path / "more").mkdir()
     namesake = write(tmp_path / "more" / "before", B)
     assert list(load(before, namesake)["run_folder"].unique()) == [str(before), str(namesake)]
