@@ -40,7 +40,7 @@ def load(*runs: str | Path) -> pd.DataFrame:
     """questions.parquet of each run, one below the other, with pyarrow-backed types and categories.
 
     One column more, `run_folder`, has the name of the run's folder, or its path where two folders have the same name.
-    `runs` are run folders or parquet files. Raises `DataError`.
+    `runs` are run folders or parquet files, each an argument: `load("a", "b")`. Raises `DataError`.
     """
     tables = []
     for table, shown in zip(_tables(runs), _names(_folders(runs)), strict=True):
@@ -89,10 +89,7 @@ def _tables(runs: Sequence[str | Path]) -> list[pa.Table]:
 
 def _paths(runs: Sequence[object]) -> list[Path]:
     """Raises `UsageError` for anything else than a path."""
-    return [
-        as_path("run", run, "the path of a run's folder or of its parquet file, of several each as an argument")
-        for run in runs
-    ]
+    return [as_path("run", run, "the path of a run's folder or of its parquet file") for run in runs]
 
 
 def _folders(runs: Sequence[object]) -> list[Path]:
