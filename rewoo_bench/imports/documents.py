@@ -142,8 +142,9 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
                 if further := stream.read(min(max(length, _PIECE), _LARGEST + 1 - length)):
                     text, at = text[at:] + further, 0
                     continue
-                line += text.count("\n", at, error.pos)
-                raise Unreadable(f"line {line}: not valid JSON, or cut off: {error.msg}") from None
+                lines = text.count("\n", at, error.pos)
+                where = f" at line {line + lines}" if lines else ""
+                raise Unreadable(f"line {line}: not valid JSON, or cut off{where}: {error.msg}") from None
             except ValueError as error:
                 raise Unreadable(f"line {line}: {error}") from None
             yield line, value

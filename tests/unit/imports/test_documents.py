@@ -58,9 +58,9 @@ PRETTY = json.dumps([json.loads(rec(task)) for task in "abc"], indent=2)
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (f'{rec("a")}\n{{"task_id": "t0"\n{rec("b")}\n', "line 3: not valid JSON, or cut off: Expecting ','"),
+        (f'{rec("a")}\n{{"task_id": "t0"\n{rec("b")}\n', "line 2: not valid JSON, or cut off at line 3: Expecting ','"),
         (f'{rec("a")}\n{rec("b")}\n{{"task_id": "t0", "messa', "line 3: not valid JSON, or cut off: Unterminated"),
-        (PRETTY.replace('"b",', '"b"'), "line 17: not valid JSON, or cut off: Expecting ',' delimiter"),
+        (PRETTY.replace('"b",', '"b"'), "line 1: not valid JSON, or cut off at line 17: Expecting ',' delimiter"),
         (f'{rec("a")}\n{{"n": {"9" * 5_000}}}\n', "line 2: Exceeds the limit"),
         (f"{rec('a')}\n" + "[" * 100_000, "line 2: it is nested deeper than 200 levels"),
     ],
