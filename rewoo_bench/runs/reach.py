@@ -102,7 +102,7 @@ def _beyond_program(
     needed = Counter(action.tool for action in gold)
     for tool in {made[at] for at in changed} - {None}:
         names = "|".join(map(re.escape, {str(tool), re.sub(r"\W", "_", str(tool))}))
-        calls = rf"\b(?:{names})\s*\(|\bcall_tool\(\s*['\"](?:{names})['\"]"
+        calls = rf"\b(?:{names})\s*\("
         in_text = len(re.findall(calls, code, re.IGNORECASE))
         more = made.count(tool) - max(in_text, needed[str(tool)])
         if more > 0:

@@ -351,6 +351,8 @@ class Translation:
             try:
                 with providers.exchange(self._exchange):  # some providers' requests are sent only for the first event
                     event = await anext(events, None)
+            except MemoryError:  # this machine's fault, not the provider's
+                raise
             except Exception as error:  # whatever litellm raises over an answer of another form
                 if isinstance(error, provider_errors.expected()):
                     raise
@@ -388,6 +390,8 @@ class Translation:
         with providers.exchange(self._exchange):
             try:
                 return await providers.call_litellm(_FUNCTIONS[self._path], self._route, self._timeout, **fields)
+            except MemoryError:
+                raise
             except Exception as error:  # litellm checks few values, of a request or of an answer
                 if not self._exchange.answered and provider_errors.is_untranslatable(error):
                     raise HTTPFailure(400, f"the request can't be translated: {_said(error)}", {}) from error
