@@ -38,6 +38,7 @@ from rewoo_bench.analysis.plannable.values import (
     leaves,
     numbers_in,
 )
+from rewoo_bench.text.model_output import as_object, objects_in
 from rewoo_bench.text.results import says_error, says_nothing
 
 Kind = Literal["known", "copied", "constant", "derived"]
@@ -203,11 +204,11 @@ def _number(id_: str, default: int) -> int:
 def _schema_constants(tools: Sequence[Any]) -> set[tuple[str, str, str]]:
     """Values that the schemas of tools name: the tool, the place of the argument, and the canonical text."""
     found = set()
-    for tool in tools:
-        function = tool.get("function", tool)
+    for tool in objects_in(tools):
+        function = as_object(tool.get("function", tool))
         names = ("parameters", "input_schema", "inputSchema")
-        schema: Mapping[str, Any] = next((function[name] for name in names if function.get(name)), {})
-        defined = schema.get("$defs") or schema.get("definitions") or {}
+        schema = as_object(next((function[name] for name in names if function.get(name)), {}))
+        defined = as_object(schema.get("$defs") or schema.get("definitions"))
         for path, value in _named_in(schema, "", defined, _DEEPEST):
             found |= {(str(function.get("name")), _place(path), text) for _, text in forms(value)}
     return found
@@ -217,11 +218,12 @@ def _named_in(part: Any, path: str, defined: Mapping[str, Any], levels: int) -> 
     """The choices and defaults of a JSON Schema and of its parts, each with the path of its argument."""
     if not isinstance(part, Mapping) or not levels:  # a part may refer to one that it is in
         return
-    for value in [*(part.get("enum") or ()), part.get("const"), part.get("default")]:
+    choices = part.get("enum")
+    for value in [*(choices if isinstance(choices, list) else ()), part.get("const"), part.get("default")]:
         yield from leaves(value, path)
-    parts = [(path, each) for name in ("anyOf", "oneOf", "allOf") for each in part.get(name) or ()]
+    parts = [(path, each) for name in ("anyOf", "oneOf", "allOf") for each in objects_in(part.get(name))]
     parts += [(path, defined.get(str(part.get("$ref")).rpartition("/")[2])), (f"{path}[]", part.get("items"))]
-    parts += [(f"{path}.{name}" if path else name, each) for name, each in (part.get("properties") or {}).items()]
+    parts += [(f"{path}.{name}" if path else name, each) for name, each in as_object(part.get("properties")).items()]
     for where, each in parts:
         yield from _named_in(each, where, defined, levels - 1)
 

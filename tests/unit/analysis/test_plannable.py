@@ -177,6 +177,18 @@ def test_a_value_that_three_other_tasks_gave_is_a_constant() -> None:
     assert kinds(traced({**traces[0], "tools": tools})[0]) == [["constant"]]
 
 
+@pytest.mark.parametrize(
+    "tools",
+    [
+        ["x"],
+        [{"function": "f"}],
+        *([{"name": "f", "parameters": each}] for each in ("x", {"properties": ["a"]}, {"enum": 7})),
+    ],
+)
+def test_a_schema_of_another_form_names_no_constant(tools: list[object]) -> None:
+    assert kinds(traced({**trace(step(1, "f", a="nowhere else")), "tools": tools})[0]) == [["derived"]]
+
+
 def test_choices_in_parts_of_a_schema_are_constants() -> None:
     unit = {"enum": ["celsius"]}
     properties = {
