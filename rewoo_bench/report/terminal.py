@@ -111,7 +111,8 @@ class ShownQuestions(JupyterMixin):
             said = parting(list(systems.values()))
             trial = f", trial {columns['trials'][line]}" if any(columns["trials"]) else ""
             yield Rule(Text(_cut(columns["ids"][line]) + trial), align="left")
-            yield Text(_cut(columns["questions"][line]), style="bold")
+            asked = _cut(columns["questions"][line]) or "(this copy of the run is without the questions' texts)"
+            yield Text(asked, style="bold")
             if answers := columns["answers"][line]:
                 yield Text(f"gold: {_cut(' | '.join(answers))}", style="dim")
             answered = [*systems]

@@ -154,6 +154,7 @@ def test_the_answer_of_a_published_run_is_that_of_its_row(capsys: pytest.Capture
     answered = load(run).query("stop_reason == 'answered'").iloc[0]
     _, shown, _ = show(capsys, str(run), answered.example_id, "--arch", answered.architecture)
     assert f"answer  {answered.prediction.split()[0]}" in shown
+    assert "(this copy of the run is without the questions' texts)" in shown
 
 
 def test_an_agents_log_and_the_gateways_notes_are_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
